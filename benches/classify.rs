@@ -1,0 +1,98 @@
+//! Classification against plain parsing, over the same bytes in the same run.
+//!
+//! `cargo bench --bench classify [-- LINES]` makes realistic mixed lines, then takes turns: `serde_json` into
+//! `Value`, our whole path (decode, find, classify, redact, fingerprint), and our parser alone. Machines are
+//! noisy, so what counts is the ratio of the medians of interleaved rounds.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
+
+const ROUNDS: usize = 15;
+
+/// Keeps what it is given from being optimised away, and counts it.
+#[derive(Default)]
+struct Count {
+    events: usize,
+    calls: u64,
+    unrecognized: usize,
+}
+
+impl Sink for Count {
+    fn event(&mut self, event: &Event<'_>) {
+        black_box(event);
+        self.events += 1;
+    }
+    fn call(&mut self, call: &Call<'_>) {
+        black_box(call);
+        self.calls += call.count;
+    }
+    fn unrecognized(&mut self, reason: Reason) {
+        black_box(reason);
+        self.unrecognized += 1;
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    // Cargo passes flags of its own; a bare number is ours.
+    let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(200_000);
+    for (name, mix) in [("everyday", demo::Mix::Everyday), ("failures only", demo::Mix::FailuresOnly)] {
+        compare(name, &generate(mix, count))?;
+    }
+    Ok(())
+}
+
+fn generate(mix: demo::Mix, count: usize) -> Vec<u8> {
+    let mut traffic = demo::Traffic::with_mix(7, mix);
+    let mut bytes = Vec::new();
+    (0..count).for_each(|_| traffic.next_line(&mut bytes));
+    bytes
+}
+
+fn compare(name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let rules = Arc::new(Rules::new(Registry::builtin()?, HashKey::FIXED, Limits::default()));
+    let mut classifier = Classifier::new(rules);
+    let mut total = Count::default();
+    let (mut parsing, mut classifying) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        parsing.push(time(|| lines.iter().for_each(|line| drop(black_box(parse(line))))));
+        total = Count::default();
+        classifying.push(time(|| classify(&mut classifier, &lines, &mut total)));
+    }
+    report(name, bytes.len(), lines.len(), &total, median(parsing), median(classifying));
+    Ok(())
+}
+
+fn parse(line: &[u8]) -> serde_json::Result<serde_json::Value> {
+    serde_json::from_slice(line)
+}
+
+fn classify(classifier: &mut Classifier, lines: &[&[u8]], total: &mut Count) {
+    let origin = Origin { arrival: demo::START_MICROS, source: Some("bench"), ..Origin::default() };
+    for (number, line) in (0..).zip(lines) {
+        classifier.classify(line, &Origin { identity: number, ..origin }, total);
+    }
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[allow(clippy::print_stdout, clippy::cast_precision_loss)]
+fn report(name: &str, bytes: usize, lines: usize, total: &Count, parsing: Duration, classifying: Duration) {
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / lines as f64;
+    println!("{name}: {lines} lines of {:.0} bytes", bytes as f64 / lines as f64);
+    println!("  {} events, {} calls, {} unrecognized", total.events, total.calls, total.unrecognized);
+    println!("  serde_json into Value  {:.3} us a line", each(parsing));
+    println!("  faultline classify     {:.3} us a line", each(classifying));
+    println!("  ratio                  {:.3} (target 0.6)", classifying.as_secs_f64() / parsing.as_secs_f64());
+}

@@ -1,0 +1,88 @@
+//! `SplitMix64` (Steele, Lea and Flood, 2014): a counter with a good hash on top.
+//!
+//! It is small, it has no weak seeds, and it uses integers only, so every machine draws the same numbers. [`mix`] on
+//! its own answers questions that must have one answer for as long as a story lasts, without remembering anything.
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Spreads every bit of a number over all bits of the result.
+pub(crate) fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// A row of a table that says how often it is drawn, against its siblings.
+pub(crate) trait Weighted {
+    fn weight(&self) -> u32;
+}
+
+/// The generator itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
+    }
+
+    /// A number in `0..end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
+    }
+
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// Any row of a table; tables are never empty.
+    pub(crate) fn pick<T: Copy>(&mut self, rows: &[T]) -> T {
+        rows[self.below(rows.len() as u64) as usize]
+    }
+
+    /// A row of a table, by weight; tables are never empty.
+    pub(crate) fn pick_weighted<T: Weighted>(&mut self, rows: &'static [T]) -> &'static T {
+        let total = rows.iter().map(|row| u64::from(row.weight())).sum();
+        let mut left = self.below(total);
+        for row in rows {
+            match left.checked_sub(u64::from(row.weight())) {
+                Some(rest) => left = rest,
+                None => return row,
+            }
+        }
+        &rows[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row(u32);
+
+    impl Weighted for Row {
+        fn weight(&self) -> u32 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn draws_the_published_sequence() {
+        let mut random = Random::new(1_234_567);
+        let drawn = [random.draw(), random.draw(), random.draw()];
+        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn weights_decide_how_often_a_row_is_drawn() {
+        static ROWS: [Row; 3] = [Row(1), Row(0), Row(9)];
+        let mut random = Random::new(3);
+        let heavy = (0..10_000).filter(|_| random.pick_weighted(&ROWS).0 == 9).count();
+        assert!((8_800..9_200).contains(&heavy), "{heavy}");
+    }
+}

@@ -1,0 +1,150 @@
+//! `faultline codes`: the registry as a list, one code explained, or what an unknown code would be taken for.
+//!
+//! What always holds: what is printed is what classification uses, for both read the same registry.
+
+mod explain;
+mod formats;
+mod unknown;
+
+use crate::registry;
+use crate::terminal::{self, Look};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use taxonomy::registry::{Entry, OperatorEntry};
+use taxonomy::{Category, Dialect, Registry};
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline codes --dialect erlmcp --category PERMISSION
+  faultline codes -32002
+  faultline codes TOOL_NOT_FOUND
+  faultline codes --format csv > codes.csv
+  faultline codes --registry registry.toml GITHUB_ABUSE_DETECTED
+
+Exit codes:
+  0  it worked
+  1  the code has no entry (what it would be taken for is said), or the registry was refused
+  2  wrong usage";
+
+/// What the dialect column and option call an operator's own entries.
+const OPERATOR: &str = "operator";
+
+/// Lists the known codes, or explains one.
+///
+/// A code is looked up in every dialect, and its meanings are shown side by side.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A code, a canonical code or a native name, such as -32002 or "Method not found".
+    #[arg(allow_negative_numbers = true)]
+    code: Option<String>,
+    /// Only the codes of this dialect.
+    #[arg(long, value_parser = whose())]
+    dialect: Option<String>,
+    /// Only the codes of this category.
+    #[arg(long, value_parser = category(), ignore_case = true)]
+    category: Option<Category>,
+    /// How to print them.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Your own codes, as in examples/registry.toml; they are listed as dialect `operator`.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    registry: Option<PathBuf>,
+}
+
+/// How codes are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Columns for a person.
+    #[default]
+    Table,
+    /// Comma-separated values, quoted as in RFC 4180.
+    Csv,
+    /// A list of objects, with every field.
+    Json,
+}
+
+fn whose() -> PossibleValuesParser {
+    PossibleValuesParser::new(Dialect::REGISTERED.map(Dialect::as_str).into_iter().chain([OPERATOR]))
+}
+
+fn category() -> impl TypedValueParser<Value = Category> {
+    PossibleValuesParser::new(Category::ALL.iter().map(|category| category.as_str()))
+        .try_map(|word| Category::from_payload(&word).ok_or("no such category"))
+}
+
+/// One entry, and whose it is.
+#[derive(Debug, Clone, Copy)]
+struct Code<'r> {
+    dialect: &'static str,
+    entry: &'r Entry,
+    /// For an operator's entry, when it applies.
+    operator: Option<&'r OperatorEntry>,
+}
+
+impl Code<'_> {
+    /// True when `text` is its code, its canonical code or what its dialect calls it.
+    fn answers_to(&self, text: &str) -> bool {
+        let Entry { code, name, canonical, .. } = self.entry;
+        code == text || canonical == text || same_words(name, text)
+    }
+
+    fn passes(&self, arguments: &Arguments) -> bool {
+        arguments.dialect.as_deref().is_none_or(|dialect| dialect == self.dialect)
+            && arguments.category.is_none_or(|category| category == self.entry.meaning.category)
+    }
+}
+
+/// A code as classification reads it: trimmed, and `-32603.0` is `-32603`.
+fn normalised(code: &str) -> &str {
+    let code = code.trim();
+    code.strip_suffix(".0").filter(|number| number.parse::<i64>().is_ok()).unwrap_or(code)
+}
+
+/// `Tool not found` and `TOOL_NOT_FOUND` are one name.
+fn same_words(a: &str, b: &str) -> bool {
+    let words = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], " ");
+    words(a) == words(b)
+}
+
+/// Every code, those of an operator last.
+fn all(registry: &Registry) -> Vec<Code<'_>> {
+    let shipped = registry.entries().iter();
+    let shipped = shipped.map(|entry| Code { dialect: entry.dialect.as_str(), entry, operator: None });
+    let own = registry.operator().entries.iter();
+    shipped.chain(own.map(|own| Code { dialect: OPERATOR, entry: &own.entry, operator: Some(own) })).collect()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let registry = registry::load(arguments.registry.as_deref())?;
+    let look = Look::of_stdout();
+    let known = all(&registry);
+    let Some(code) = arguments.code.as_deref().map(normalised) else {
+        let codes: Vec<Code<'_>> = known.into_iter().filter(|code| code.passes(arguments)).collect();
+        terminal::print(list(&codes, arguments.format, look).as_bytes())?;
+        if codes.is_empty() {
+            terminal::note("no code is of both this dialect and this category");
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let named: Vec<Code<'_>> = known.iter().copied().filter(|known| known.answers_to(code)).collect();
+    let codes: Vec<Code<'_>> = named.iter().copied().filter(|code| code.passes(arguments)).collect();
+    match arguments.format {
+        Format::Table => terminal::print(explain::side_by_side(&codes, look).as_bytes())?,
+        format => terminal::print(list(&codes, format, look).as_bytes())?,
+    }
+    if codes.is_empty() {
+        terminal::complain(&unknown::explanation(code, &named, &known, &registry));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(codes: &[Code<'_>], format: Format, look: Look) -> String {
+    match format {
+        Format::Table => formats::table(codes, look),
+        Format::Csv => formats::csv(codes),
+        Format::Json => formats::json(codes),
+    }
+}

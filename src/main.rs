@@ -1,0 +1,72 @@
+//! The command line of Faultline: arguments, printing and wiring, nothing else.
+//!
+//! One file a subcommand. What a record means is decided in `taxonomy`; this package opens files, reads the
+//! clock, once, and speaks to a person.
+//!
+//! What always holds: results go to stdout and everything else to stderr; text from the data passes through
+//! [`terminal`] before a person sees it; a reader that has seen enough (`| head`) ends the program quietly.
+
+mod classify;
+mod codes;
+mod completions;
+mod registry;
+mod terminal;
+
+use clap::{Parser, Subcommand};
+use std::io;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline classify --summary app.ndjson
+  faultline codes -32002
+
+Exit codes:
+  0  it worked
+  1  something could not be done: a file, the registry, a code without an entry
+  2  wrong usage, or input of which nothing could be read
+
+NO_COLOR is honoured; colours and lines are drawn on a terminal only.";
+
+/// Finds the failures inside response envelopes, and says what they mean.
+///
+/// Servers that agents call answer in envelopes, and most of their failures travel inside replies that their
+/// protocol calls a success. Faultline looks inside and classifies them in one taxonomy across dialects.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Classify(classify::Arguments),
+    Codes(codes::Arguments),
+    Completions(completions::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Classify(arguments) => classify::run(&arguments, jiff::Timestamp::now().as_microsecond()),
+        Command::Codes(arguments) => codes::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+    }
+}
+
+/// True when whoever reads our output went away: that is their choice and no failure of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
+}

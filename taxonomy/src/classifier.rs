@@ -1,0 +1,146 @@
+//! The way from bytes to events, put together.
+//!
+//! [`Rules`] is everything that does not change from record to record; share it. [`Classifier`] holds the
+//! buffers of one thread and is fed record after record; nothing is allocated per field where it can be
+//! helped.
+
+mod build;
+mod emit;
+mod judge;
+mod place;
+
+use crate::context::Names;
+use crate::dialect::Dialect;
+use crate::envelope::{Finder, looks_like_json};
+use crate::event::Sink;
+use crate::json::Parser;
+use crate::limits::{Limits, MAX_ENVELOPE_LEVELS};
+use crate::logfmt;
+use crate::reason::Reason;
+use crate::redact::{HashKey, Redactor};
+use crate::registry::Registry;
+use build::Scratch;
+use emit::Emitter;
+use std::sync::Arc;
+
+/// What does not change from record to record: the registry, redaction, names and limits.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    registry: Registry,
+    redactor: Redactor,
+    names: Names,
+    limits: Limits,
+}
+
+impl Rules {
+    /// Rules from a registry, with the key of the token hash.
+    #[must_use]
+    pub fn new(registry: Registry, hash_key: HashKey, limits: Limits) -> Self {
+        Self {
+            redactor: Redactor::new(hash_key, &registry.operator().redaction),
+            names: Names::new(&registry.operator().fields),
+            registry,
+            limits,
+        }
+    }
+
+    /// The registry in use.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The redactor in use.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+}
+
+/// Where a record comes from, and what holds when it says nothing itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Origin<'a> {
+    /// The receiver or file it came in by.
+    pub source: Option<&'a str>,
+    /// The service, when the record names none.
+    pub service: Option<&'a str>,
+    /// The environment, when the record names none.
+    pub environment: Option<&'a str>,
+    /// The dialect, when the record names none.
+    pub dialect: Option<Dialect>,
+    /// When it arrived, in microseconds since 1970.
+    pub arrival: i64,
+    /// Makes event ids; equal for a record that is sent again, different for any other.
+    pub identity: u128,
+}
+
+/// Turns records into events, one after another.
+pub struct Classifier {
+    rules: Arc<Rules>,
+    /// One for the record, and one for each level that may be opened below it.
+    parsers: Vec<Parser>,
+    /// The JSON of a logfmt line.
+    line: String,
+    scratch: Scratch,
+}
+
+impl Classifier {
+    /// A classifier with empty buffers; they grow to what records need and stay.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>) -> Self {
+        let levels = rules.limits.envelope_levels.min(MAX_ENVELOPE_LEVELS);
+        Self {
+            parsers: (0..=levels).map(|_| Parser::new(rules.limits.json_depth)).collect(),
+            rules,
+            line: String::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Classifies one record: a line of JSON or logfmt. Blank lines hold nothing and are passed over.
+    pub fn classify(&mut self, record: &[u8], origin: &Origin<'_>, sink: &mut impl Sink) {
+        let record = trim(record);
+        if record.is_empty() {
+            return;
+        }
+        if let Err(reason) = self.read(record, origin, sink) {
+            sink.unrecognized(reason);
+        }
+    }
+
+    fn read(&mut self, record: &[u8], origin: &Origin<'_>, sink: &mut impl Sink) -> Result<(), Reason> {
+        if record.len() > self.rules.limits.line_bytes {
+            return Err(Reason::TooLong);
+        }
+        let Self { rules, parsers, line, scratch } = self;
+        let record = match record[0] {
+            b'{' | b'[' | b'"' => record,
+            _ => from_logfmt(record, line)?,
+        };
+        let Some((parser, deeper)) = parsers.split_first_mut() else { return Err(Reason::TooManyLevels) };
+        let mut emitter = Emitter::new(rules, origin, scratch, sink);
+        parser.parse(record, |json| {
+            let mut finder =
+                Finder { registry: &rules.registry, names: &rules.names, receiver: &mut emitter };
+            finder.record(json, deeper);
+        })
+    }
+}
+
+/// Without the byte-order mark and the white space around it.
+fn trim(record: &[u8]) -> &[u8] {
+    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+    let record = record.strip_prefix(BYTE_ORDER_MARK).unwrap_or(record);
+    record.trim_ascii()
+}
+
+/// A line that does not start like JSON may be logfmt; a bare word or number is JSON, but holds nothing.
+fn from_logfmt<'l>(record: &[u8], line: &'l mut String) -> Result<&'l [u8], Reason> {
+    let text = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
+    debug_assert!(!looks_like_json(text));
+    line.clear();
+    if logfmt::to_json(text, line) { Ok(line.as_bytes()) } else { Err(Reason::NotJson { at: 0 }) }
+}
+
+#[cfg(test)]
+mod tests;

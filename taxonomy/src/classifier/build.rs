@@ -1,0 +1,390 @@
+//! From what an envelope says to an event: looked up, redacted, grouped, judged.
+
+use super::{Origin, Rules};
+use crate::category::{Category, Recovery, Severity};
+use crate::classify::{Subject, Verdict, classify};
+use crate::code::Code;
+use crate::context::{Field, http_status};
+use crate::denial::Denial;
+use crate::details::{Details, Key};
+use crate::dialect::Dialect;
+use crate::envelope::{Failure, Scope};
+use crate::event::{Call, Context, Event, Kind, Outcome};
+use crate::findings::{Finding, Findings};
+use crate::json::Json;
+use crate::limits::cut;
+use crate::quota::Quota;
+use crate::redact::{TokenHash, comma};
+use crate::registry::AuditEvent;
+use crate::{fingerprint, retry_after, template};
+use std::borrow::Cow;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// Texts that are built anew for each event, in buffers that stay.
+#[derive(Default)]
+pub(super) struct Scratch {
+    template: String,
+    details: String,
+    attributes: String,
+    group: Vec<u8>,
+}
+
+/// Builds events; everything it makes borrows from the record, the rules or the scratch.
+#[derive(Clone, Copy)]
+pub(super) struct Builder<'e> {
+    pub(super) rules: &'e Rules,
+    pub(super) origin: &'e Origin<'e>,
+}
+
+impl<'e> Builder<'e> {
+    /// A failure or a warning.
+    pub(super) fn failure<'a>(
+        self,
+        failure: &Failure<'a>,
+        scope: &Scope<'a>,
+        index: usize,
+        scratch: &'a mut Scratch,
+    ) -> Event<'a>
+    where
+        'e: 'a,
+    {
+        let details = Details::read(failure.details);
+        let beside = Details::read(failure.error);
+        let context = self.context(scope, &details);
+        let http_status = status_of(&details, &beside, scope);
+        let verdict = self.look_up(failure, scope, &Known { details, beside, http_status }, &context);
+        let meaning = verdict.meaning;
+        let stated = stated_retryable(&details, &beside);
+        let message = self.message(failure.message, scratch);
+        let hidden = scope.hidden && failure.kind == Kind::Error;
+        let mut findings = super::judge::findings(failure, &verdict, &message);
+        findings.note(Finding::HiddenFailure, hidden);
+        findings.note(
+            Finding::RetryableContradiction,
+            stated.zip(meaning.retryable).is_some_and(|(a, b)| a != b),
+        );
+        let has_details = self.write_details(failure, scope, &mut scratch.details);
+        let has_attributes = self.write_attributes(scope, &mut scratch.attributes);
+        let (code, canonical) = self.code(failure.code, &verdict);
+        let fingerprint = group(&canonical, &context, scratch);
+        let scratch: &'a Scratch = scratch;
+        let quota = Quota::read(meaning.category, &canonical, &details);
+        let is_denial = meaning.category == Category::Permission;
+        let denial = if is_denial { Denial::read(&details) } else { Denial::default() };
+        Event {
+            event_id: self.event_id(index),
+            kind: failure.kind,
+            dialect: verdict.dialect,
+            code,
+            fingerprint,
+            canonical,
+            category: meaning.category,
+            severity: severity_of(failure.kind, meaning.severity),
+            retryable: stated.or(meaning.retryable),
+            recovery: meaning.recovery,
+            inferred: verdict.inferred,
+            hidden,
+            http_status,
+            template: message.text.is_some().then_some(&scratch.template),
+            message: message.text,
+            findings,
+            context,
+            quota_metric: quota.metric.map(|metric| self.name(metric)),
+            quota_current: quota.current,
+            quota_limit: quota.limit,
+            quota_level: quota.level,
+            retry_after_s: retry_after_of(&details, &beside, failure.message, &verdict),
+            resets_at: quota.resets_at,
+            required_trust: denial.required_trust.map(|trust| self.name(trust)),
+            actual_trust: denial.actual_trust.map(|trust| self.name(trust)),
+            danger_level: denial.danger_level,
+            token_hash: self.token_of(&details, failure.confirmation),
+            batch_index: scope.batch_index,
+            details: has_details.then_some(&scratch.details),
+            attributes: has_attributes.then_some(&scratch.attributes),
+        }
+    }
+
+    /// A step in the life of a confirmation token.
+    pub(super) fn audit<'a>(
+        self,
+        audit: &'a AuditEvent,
+        record: Json<'a>,
+        scope: &Scope<'a>,
+        index: usize,
+        scratch: &'a mut Scratch,
+    ) -> Event<'a>
+    where
+        'e: 'a,
+    {
+        let failure = Failure { details: record.present("details"), ..Failure::of_shape(Dialect::McpAql) };
+        let (details, beside) = (Details::read(failure.details), Details::read(Some(record)));
+        let context = self.context(scope, &details);
+        let has_details = self.write_details(&failure, scope, &mut scratch.details);
+        let has_attributes = self.write_attributes(scope, &mut scratch.attributes);
+        scratch.template.clear();
+        let fingerprint = group(&audit.canonical, &context, scratch);
+        let scratch: &'a Scratch = scratch;
+        let category = self.rules.registry.category(&audit.canonical);
+        Event {
+            event_id: self.event_id(index),
+            kind: Kind::Audit,
+            dialect: self.named(scope, &context).unwrap_or(Dialect::McpAql),
+            code: Some(Cow::Borrowed(&audit.event)),
+            canonical: Cow::Borrowed(&audit.canonical),
+            category,
+            severity: Severity::Info,
+            retryable: None,
+            recovery: Recovery::None,
+            inferred: false,
+            hidden: false,
+            http_status: None,
+            message: None,
+            template: None,
+            fingerprint,
+            findings: Findings::default(),
+            context,
+            quota_metric: None,
+            quota_current: None,
+            quota_limit: None,
+            quota_level: None,
+            retry_after_s: None,
+            resets_at: None,
+            required_trust: None,
+            actual_trust: None,
+            danger_level: Denial::read(&details).danger_level.or(Denial::read(&beside).danger_level),
+            token_hash: self.token_of(&details, None).or_else(|| self.token_of(&beside, None)),
+            batch_index: scope.batch_index,
+            details: has_details.then_some(&scratch.details),
+            attributes: has_attributes.then_some(&scratch.attributes),
+        }
+    }
+
+    /// A call that worked.
+    pub(super) fn call<'a>(
+        self,
+        dialect: Dialect,
+        outcome: Outcome,
+        count: u64,
+        scope: &Scope<'a>,
+    ) -> Call<'a>
+    where
+        'e: 'a,
+    {
+        let context = self.context(scope, &Details::NONE);
+        Call { dialect: self.named(scope, &context).unwrap_or(dialect), outcome, count, context }
+    }
+
+    fn event_id(self, index: usize) -> u128 {
+        xxh3_128_with_seed(&self.origin.identity.to_le_bytes(), index as u64)
+    }
+
+    /// A name: redacted, and cut to a bounded length.
+    pub(super) fn name(self, text: &str) -> Cow<'_, str> {
+        self.rules.redactor.text(cut(text, self.rules.limits.name_bytes))
+    }
+
+    /// The dialect that the record, its source or a profile names.
+    pub(super) fn named(self, scope: &Scope<'_>, context: &Context<'_>) -> Option<Dialect> {
+        let registry = &self.rules.registry;
+        scope.fields[Field::Dialect as usize]
+            .and_then(Json::as_str)
+            .and_then(Dialect::from_word)
+            .filter(|dialect| Dialect::REGISTERED.contains(dialect))
+            .or(self.origin.dialect)
+            .or_else(|| registry.operator().profile(context.service.as_deref(), self.origin.source))
+    }
+
+    fn look_up(
+        self,
+        failure: &Failure<'_>,
+        scope: &Scope<'_>,
+        known: &Known<'_>,
+        context: &Context<'_>,
+    ) -> Verdict<'e> {
+        let roots = [failure.error, scope.envelope, scope.record].map(|root| root.unwrap_or(Json::NULL));
+        let subject = Subject {
+            named: self.named(scope, context),
+            shape: failure.shape,
+            code: failure.code,
+            message: failure.message,
+            category: known.beside.text(Key::Category).or_else(|| known.details.text(Key::Category)),
+            details: failure.details,
+            type_name: failure.type_name,
+            http_status: known.http_status,
+            service: context.service.as_deref(),
+            roots: &roots,
+        };
+        classify(&self.rules.registry, &subject)
+    }
+
+    /// The message without its secrets, with its template in the scratch.
+    fn message<'a>(self, raw: Option<&'a str>, scratch: &mut Scratch) -> Message<'a> {
+        scratch.template.clear();
+        let text = raw
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| self.rules.redactor.text(cut(text, self.rules.limits.message_bytes)));
+        let noticed = text
+            .as_deref()
+            .map(|text| template::write(&mut scratch.template, cut(text, self.rules.limits.template_bytes)));
+        Message { text, noticed: noticed.unwrap_or_default() }
+    }
+
+    /// The code as sent, and the canonical code. A code that holds a secret names nothing.
+    fn code<'a>(self, code: Code<'a>, verdict: &Verdict<'e>) -> (Option<Cow<'a, str>>, Cow<'a, str>)
+    where
+        'e: 'a,
+    {
+        let canonical = verdict.canonical.clone();
+        match code {
+            Code::Missing | Code::Unusable => (None, canonical),
+            Code::ToolError => (Some(Cow::Borrowed("tool_error")), canonical),
+            Code::Number { value, .. } => match verdict.entry {
+                Some(entry) if entry.code.parse() == Ok(value) => {
+                    (Some(Cow::Borrowed(entry.code.as_str())), canonical)
+                }
+                _ => (Some(Cow::Owned(value.to_string())), canonical),
+            },
+            Code::Text(text) if verdict.entry.is_some_and(|entry| entry.code == text) => {
+                (Some(Cow::Borrowed(text)), canonical)
+            }
+            Code::Text(text) => match self.name(text) {
+                Cow::Owned(redacted) if !verdict.registered => {
+                    let category = verdict.meaning.category;
+                    (Some(Cow::Owned(redacted)), Cow::Owned(format!("{category}_UNREGISTERED")))
+                }
+                name => (Some(name), canonical),
+            },
+        }
+    }
+
+    fn token_of(self, details: &Details<'_>, confirmation: Option<Json<'_>>) -> Option<TokenHash> {
+        let offered = || confirmation.or(details.get(Key::Confirmation))?.get("token")?.as_str();
+        let token =
+            details.text(Key::ConfirmationToken).or_else(|| details.text(Key::Token)).or_else(offered);
+        token.filter(|token| !token.is_empty()).map(|token| self.rules.redactor.token_hash(token))
+    }
+
+    /// Writes the details, with what else stands in the error object; false when there is nothing.
+    fn write_details(self, failure: &Failure<'_>, scope: &Scope<'_>, out: &mut String) -> bool {
+        out.clear();
+        let end = self.rules.limits.details_bytes;
+        // Of an error that is the whole record, the other fields are context and attributes.
+        let is_record = failure.error.zip(scope.record).is_some_and(|(error, record)| error.is(record));
+        let in_batch = scope.batch_index.is_some();
+        let is_read = |key: &str| {
+            matches!(key, "code" | "message" | "details" | "data" | "retryable")
+                || is_record
+                || in_batch && matches!(key, "index" | "operation")
+        };
+        let mut others = failure
+            .error
+            .into_iter()
+            .flat_map(Json::fields)
+            .filter(|(key, value)| !value.is_null() && !is_read(key))
+            .peekable();
+        let details = failure.details;
+        let alone = others.peek().is_none() && failure.confirmation.is_none();
+        match details {
+            None if alone => return false,
+            Some(details) if alone => {
+                self.rules.redactor.json(out, details, end);
+                return true;
+            }
+            _ => {}
+        }
+        out.push('{');
+        let mut first = true;
+        match details {
+            Some(details) if details.is_object() => {
+                self.rules.redactor.fields(out, details, end);
+                first = details.fields().next().is_none();
+            }
+            Some(details) => self.rules.redactor.field(out, &mut first, "details", details, end),
+            None => {}
+        }
+        for (key, value) in others {
+            self.rules.redactor.field(out, &mut first, key, value, end);
+        }
+        if let Some(confirmation) = failure.confirmation {
+            self.rules.redactor.field(out, &mut first, "confirmation", confirmation, end);
+        }
+        out.push('}');
+        true
+    }
+
+    /// Writes what the record holds and nothing else reads; false when there is nothing.
+    fn write_attributes(self, scope: &Scope<'_>, out: &mut String) -> bool {
+        out.clear();
+        let Some(record) = scope.record else { return false };
+        let end = self.rules.limits.details_bytes;
+        let mut first = true;
+        for (key, value) in record.fields().filter(|(key, value)| self.rules.names.is_attribute(key, *value))
+        {
+            if first {
+                out.push('{');
+            }
+            if out.len() > end {
+                comma(out, &mut first);
+                out.push_str("\"_truncated\":true");
+                break;
+            }
+            self.rules.redactor.field(out, &mut first, key, value, end);
+        }
+        if !first {
+            out.push('}');
+        }
+        !first
+    }
+}
+
+/// A message, and what was noticed while reading it.
+pub(super) struct Message<'a> {
+    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) noticed: template::Noticed,
+}
+
+/// What was read of a failure before it is looked up.
+struct Known<'a> {
+    details: Details<'a>,
+    /// What stands beside the details, in the error object.
+    beside: Details<'a>,
+    http_status: Option<u16>,
+}
+
+fn group(canonical: &str, context: &Context<'_>, scratch: &mut Scratch) -> u64 {
+    let service = context.service.as_deref().unwrap_or_default();
+    let operation = context.operation.as_deref().unwrap_or_default();
+    fingerprint::with_buffer(&mut scratch.group, canonical, service, operation, &scratch.template)
+}
+
+/// The payload's own status first, then the record's.
+fn status_of(details: &Details<'_>, beside: &Details<'_>, scope: &Scope<'_>) -> Option<u16> {
+    [details.get(Key::HttpStatus), beside.get(Key::Status), beside.get(Key::HttpStatus)]
+        .into_iter()
+        .chain([scope.fields[Field::HttpStatus as usize]])
+        .flatten()
+        .find_map(http_status)
+}
+
+/// What the payload itself says about a retry.
+fn stated_retryable(details: &Details<'_>, beside: &Details<'_>) -> Option<bool> {
+    beside.get(Key::Retryable).or(details.get(Key::Retryable))?.as_bool()
+}
+
+/// A warning is never worse than a warning, whatever its code means as an error.
+fn severity_of(kind: Kind, severity: Severity) -> Severity {
+    if kind == Kind::Warning { severity.max(Severity::Warning) } else { severity }
+}
+
+/// Fields say it for any failure; words are only searched where waiting can help.
+fn retry_after_of(
+    details: &Details<'_>,
+    beside: &Details<'_>,
+    message: Option<&str>,
+    verdict: &Verdict<'_>,
+) -> Option<f64> {
+    let waits =
+        matches!(verdict.meaning.category, Category::RateLimit | Category::Internal | Category::Unknown);
+    retry_after::read([details, beside], message.filter(|_| waits), verdict.dialect)
+}

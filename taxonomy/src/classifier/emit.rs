@@ -1,0 +1,78 @@
+//! Passes on what is found in one record: events and calls to the sink, in the order found.
+
+use super::build::{Builder, Scratch};
+use super::{Origin, Rules};
+use crate::envelope::{Found, Receiver, Scope};
+use crate::event::{Call, Event, Kind, Outcome, Sink};
+use crate::reason::Reason;
+
+/// Turns what is found in one record into events.
+pub(super) struct Emitter<'e, S> {
+    build: Builder<'e>,
+    scratch: &'e mut Scratch,
+    sink: &'e mut S,
+    /// Events of this record so far: the index in their ids, and bounded.
+    events: usize,
+}
+
+impl<'e, S: Sink> Emitter<'e, S> {
+    pub(super) fn new(
+        rules: &'e Rules,
+        origin: &'e Origin<'e>,
+        scratch: &'e mut Scratch,
+        sink: &'e mut S,
+    ) -> Self {
+        Self { build: Builder { rules, origin }, scratch, sink, events: 0 }
+    }
+
+    /// Counts one more event; false, and reported once, when the record has had its share.
+    fn may_emit(&mut self) -> bool {
+        self.events += 1;
+        let limit = self.build.rules.limits.events_per_record;
+        if self.events == limit + 1 {
+            self.sink.unrecognized(Reason::TooManyEvents);
+        }
+        self.events <= limit
+    }
+}
+
+impl<S: Sink> Receiver for Emitter<'_, S> {
+    fn found(&mut self, found: Found<'_>, scope: &Scope<'_>) {
+        match found {
+            Found::Success { dialect, input_required, count } => {
+                let outcome = if input_required { Outcome::InputRequired } else { Outcome::Ok };
+                self.sink.call(&self.build.call(dialect, outcome, count, scope));
+            }
+            Found::Failure(failure) => {
+                if self.may_emit() {
+                    let event = self.build.failure(&failure, scope, self.events, self.scratch);
+                    self.sink.event(&event);
+                    if let Some(call) = call_of(event) {
+                        self.sink.call(&call);
+                    }
+                }
+            }
+            Found::Audit { event, record } => {
+                if self.may_emit() {
+                    let event = self.build.audit(event, record, scope, self.events, self.scratch);
+                    self.sink.event(&event);
+                }
+            }
+        }
+    }
+
+    fn nothing(&mut self, reason: Reason) {
+        self.sink.unrecognized(reason);
+    }
+}
+
+/// A failed call is traffic, too; warnings come with a call of their own.
+fn call_of(event: Event<'_>) -> Option<Call<'_>> {
+    let outcome = if event.hidden { Outcome::Hidden } else { Outcome::Failed };
+    (event.kind == Kind::Error).then_some(Call {
+        dialect: event.dialect,
+        outcome,
+        count: 1,
+        context: event.context,
+    })
+}

@@ -1,0 +1,93 @@
+//! Who, where and when: the context of an event, from the fields around its envelope.
+
+use super::build::Builder;
+use crate::context::Field;
+use crate::details::{Details, Key};
+use crate::envelope::Scope;
+use crate::event::{Context, TimeSource};
+use crate::json::Json;
+use crate::limits::{FUTURE_US, cut};
+use crate::time;
+use std::borrow::Cow;
+
+impl<'e> Builder<'e> {
+    /// Reads and redacts the context; `details` may name what the record does not.
+    pub(super) fn context<'a>(self, scope: &Scope<'a>, details: &Details<'a>) -> Context<'a>
+    where
+        'e: 'a,
+    {
+        let of = |field: Field| scope.fields[field as usize];
+        let name = |value: Option<Json<'a>>| value.and_then(text_of).map(|text| self.redacted(text));
+        let (time, time_source) = self.time(of(Field::Time));
+        let operation = scope.operation.map(Cow::Borrowed).or_else(|| of(Field::Operation).and_then(text_of));
+        let operation =
+            operation.or_else(|| details.get(Key::Operation).or(details.get(Key::Tool)).and_then(text_of));
+        Context {
+            time,
+            time_source,
+            service: name(of(Field::Service)).or(self.origin.service.map(Cow::Borrowed)),
+            service_version: name(of(Field::ServiceVersion)),
+            environment: name(of(Field::Environment)).or(self.origin.environment.map(Cow::Borrowed)),
+            client: of(Field::Client).and_then(text_of).map(|text| self.client(text)),
+            operation: operation.map(|text| self.redacted(text)),
+            request_id: name(of(Field::RequestId).or(details.get(Key::RequestId))),
+            session_id: name(of(Field::SessionId)),
+            trace_id: name(of(Field::TraceId)),
+            span_id: name(of(Field::SpanId)),
+            span_kind: None,
+            duration_us: of(Field::Duration).and_then(micros),
+            source: self.origin.source,
+        }
+    }
+
+    fn redacted<'a>(self, text: Cow<'a, str>) -> Cow<'a, str>
+    where
+        'e: 'a,
+    {
+        match text {
+            Cow::Borrowed(text) => self.rules.redactor.text(cut(text, self.rules.limits.name_bytes)),
+            Cow::Owned(text) => Cow::Owned(self.name(&text).into_owned()),
+        }
+    }
+
+    fn client<'a>(self, text: Cow<'a, str>) -> Cow<'a, str>
+    where
+        'e: 'a,
+    {
+        match text {
+            Cow::Borrowed(text) => self.rules.redactor.client(cut(text, self.rules.limits.name_bytes)),
+            Cow::Owned(text) => Cow::Owned(self.rules.redactor.client(&text).into_owned()),
+        }
+    }
+
+    /// The record's own time, unless it cannot be one.
+    fn time(self, value: Option<Json<'_>>) -> (i64, TimeSource) {
+        let arrival = self.origin.arrival;
+        match value.map(time::read) {
+            None => (arrival, TimeSource::Arrival),
+            Some(Some(time)) if time <= arrival.saturating_add(FUTURE_US) => (time, TimeSource::Record),
+            Some(_) => (arrival, TimeSource::Replaced),
+        }
+    }
+}
+
+/// A name may be a number, or an object that has a name.
+fn text_of(value: Json<'_>) -> Option<Cow<'_, str>> {
+    if let Some(text) = value.as_str() {
+        let text = text.trim_ascii();
+        return (!text.is_empty()).then_some(Cow::Borrowed(text));
+    }
+    if let Some(number) = value.as_i64() {
+        return Some(Cow::Owned(number.to_string()));
+    }
+    let name = value.get("name").or_else(|| value.get("id"))?.as_str()?;
+    Some(Cow::Borrowed(name))
+}
+
+/// Milliseconds, as a number or a text, in microseconds.
+#[allow(clippy::cast_possible_truncation)]
+fn micros(value: Json<'_>) -> Option<i64> {
+    let millis = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    let sane = millis.is_finite() && (0.0..1e12).contains(&millis);
+    sane.then_some((millis * 1000.0).round() as i64)
+}

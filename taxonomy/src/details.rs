@@ -1,0 +1,115 @@
+//! The fields of `details` that mean something to us, found in one pass.
+
+use crate::json::Json;
+use crate::known::Known;
+use std::sync::LazyLock;
+
+/// A field with a meaning. Fields that rank among each other stand in the order of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    HttpStatus,
+    Status,
+    Retryable,
+    Category,
+    Operation,
+    Tool,
+    RequestId,
+    ConfirmationToken,
+    Token,
+    Confirmation,
+    Metric,
+    Current,
+    Remaining,
+    HardStop,
+    Pause,
+    Warn,
+    Limit,
+    ResetsAt,
+    RequiredTrust,
+    ActualTrust,
+    DangerLevel,
+    RetryAfterSeconds,
+    RetryAfterMillis,
+    RetryAfter,
+    RetryAfterCamel,
+}
+
+const KEYS: usize = Key::RetryAfterCamel as usize + 1;
+
+const NAMES: [(&str, Key); 38] = [
+    ("http_status", Key::HttpStatus),
+    ("status", Key::Status),
+    ("retryable", Key::Retryable),
+    ("category", Key::Category),
+    ("operation", Key::Operation),
+    ("tool", Key::Tool),
+    ("request_id", Key::RequestId),
+    ("requestId", Key::RequestId),
+    ("confirmation_token", Key::ConfirmationToken),
+    ("confirmationToken", Key::ConfirmationToken),
+    ("token", Key::Token),
+    ("confirmation", Key::Confirmation),
+    ("metric", Key::Metric),
+    ("current", Key::Current),
+    ("remaining", Key::Remaining),
+    ("hard_stop_threshold", Key::HardStop),
+    ("pause_threshold", Key::Pause),
+    ("warn_threshold", Key::Warn),
+    ("limit", Key::Limit),
+    ("resets_at", Key::ResetsAt),
+    ("reset_at", Key::ResetsAt),
+    ("resetsAt", Key::ResetsAt),
+    ("required_trust", Key::RequiredTrust),
+    ("minimum_trust_required", Key::RequiredTrust),
+    ("actual_trust", Key::ActualTrust),
+    ("adapter_trust", Key::ActualTrust),
+    ("danger_level", Key::DangerLevel),
+    ("dangerLevel", Key::DangerLevel),
+    ("retry_after_seconds", Key::RetryAfterSeconds),
+    ("retryAfterSeconds", Key::RetryAfterSeconds),
+    ("retry_after_ms", Key::RetryAfterMillis),
+    ("retryAfterMs", Key::RetryAfterMillis),
+    ("retry_after_millis", Key::RetryAfterMillis),
+    ("retry_after", Key::RetryAfter),
+    ("retry-after", Key::RetryAfter),
+    ("Retry-After", Key::RetryAfter),
+    ("retry_in", Key::RetryAfter),
+    ("retryAfter", Key::RetryAfterCamel),
+];
+
+static KNOWN: LazyLock<Known<Key>> =
+    LazyLock::new(|| Known::new(NAMES.map(|(name, key)| (name.to_owned(), key))));
+
+/// The meaningful fields of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Details<'t>([Option<Json<'t>>; KEYS]);
+
+impl<'t> Details<'t> {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self([None; KEYS]);
+
+    /// Sorts the fields of an object, if it is one; those that are null do not count.
+    pub(crate) fn read(object: Option<Json<'t>>) -> Self {
+        let mut details = Self::NONE;
+        for (name, value) in object.into_iter().flat_map(Json::fields) {
+            if let Some(key) = KNOWN.get(name)
+                && !value.is_null()
+            {
+                details.0[key as usize] = Some(value);
+            }
+        }
+        details
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<Json<'t>> {
+        self.0[key as usize]
+    }
+
+    pub(crate) fn text(&self, key: Key) -> Option<&'t str> {
+        self.get(key)?.as_str()
+    }
+
+    pub(crate) fn number(&self, key: Key) -> Option<f64> {
+        self.get(key)?.as_f64()
+    }
+}

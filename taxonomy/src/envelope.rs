@@ -1,0 +1,334 @@
+//! Finding envelopes: what a record says, under whatever wrappers a logger or a protocol put around it.
+//!
+//! A record may be an envelope itself, or hold one in a field, or as JSON text in a string: double-encoded
+//! envelopes are the normal case over MCP. Every shape we know has a function of its own here; the first
+//! that fits is taken.
+//!
+//! What always holds: at most a fixed number of wrappers is opened, each with a parser of its own, so that
+//! the work is bounded by the size of the record; **hidden** is decided here and nowhere else.
+
+mod error_shapes;
+mod reply;
+
+use crate::code::Code;
+use crate::context::{Field, Fields, Names, Part, Sorted, filled};
+use crate::dialect::Dialect;
+use crate::event::Kind;
+use crate::json::{Json, Parser};
+use crate::reason::Reason;
+use crate::registry::{AuditEvent, Registry};
+
+/// The wrappers that loggers and protocols use, in the order they are tried.
+const WRAPPERS: [Part; 10] = [
+    Part::Response,
+    Part::Result,
+    Part::Envelope,
+    Part::Body,
+    Part::Payload,
+    Part::Event,
+    Part::Data,
+    Part::Message,
+    Part::Msg,
+    Part::Log,
+];
+
+/// Where an envelope was found, and what was said around it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'t> {
+    /// The outermost object: attributes come from it.
+    pub(crate) record: Option<Json<'t>>,
+    /// The object that holds the envelope.
+    pub(crate) envelope: Option<Json<'t>>,
+    /// The context fields gathered on the way in; the outer ones hold.
+    pub(crate) fields: Fields<'t>,
+    /// The way here led through a reply that its protocol calls a success.
+    pub(crate) hidden: bool,
+    /// The place in a batch.
+    pub(crate) batch_index: Option<i64>,
+    /// The operation that a batch names for this item.
+    pub(crate) operation: Option<&'t str>,
+}
+
+impl Scope<'_> {
+    pub(crate) const EMPTY: Self = Self {
+        record: None,
+        envelope: None,
+        fields: [None; crate::context::FIELDS],
+        hidden: false,
+        batch_index: None,
+        operation: None,
+    };
+}
+
+/// One failure or warning, as an envelope states it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure<'t> {
+    pub(crate) kind: Kind,
+    /// The dialect that the shape shows.
+    pub(crate) shape: Dialect,
+    pub(crate) code: Code<'t>,
+    pub(crate) message: Option<&'t str>,
+    /// The error object; none when the error is a text.
+    pub(crate) error: Option<Json<'t>>,
+    pub(crate) details: Option<Json<'t>>,
+    /// The class of the exception behind it.
+    pub(crate) type_name: Option<&'t str>,
+    /// A confirmation that is offered beside the error.
+    pub(crate) confirmation: Option<Json<'t>>,
+    /// The error is a text where an object belongs.
+    pub(crate) is_text: bool,
+}
+
+impl<'t> Failure<'t> {
+    /// A failure of which only the dialect is known.
+    pub(crate) fn of_shape(shape: Dialect) -> Self {
+        Self {
+            kind: Kind::Error,
+            shape,
+            code: Code::Missing,
+            message: None,
+            error: None,
+            details: None,
+            type_name: None,
+            confirmation: None,
+            is_text: false,
+        }
+    }
+
+    /// A failure from an object with `code`, `message` and `details` or `data`.
+    fn of_object(shape: Dialect, error: Json<'t>) -> Self {
+        let mut failure = Self { error: Some(error), ..Self::of_shape(shape) };
+        for (key, value) in error.fields() {
+            match key {
+                "code" => failure.code = Code::read(Some(value)),
+                "message" => failure.message = value.as_str(),
+                "details" if !value.is_null() => failure.details = Some(value),
+                "data" if !value.is_null() && failure.details.is_none() => failure.details = Some(value),
+                "type" => failure.type_name = value.as_str(),
+                _ => {}
+            }
+        }
+        failure
+    }
+
+    /// A failure of which a text is all there is.
+    fn of_text(shape: Dialect, message: &'t str) -> Self {
+        Self { message: Some(message), is_text: true, ..Self::of_shape(shape) }
+    }
+}
+
+/// What an envelope says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found<'t> {
+    Failure(Failure<'t>),
+    Audit { event: &'t AuditEvent, record: Json<'t> },
+    Success { dialect: Dialect, input_required: bool, count: u64 },
+}
+
+impl Found<'_> {
+    fn success(dialect: Dialect) -> Self {
+        Self::Success { dialect, input_required: false, count: 1 }
+    }
+}
+
+/// Takes what is found, while the record is still in memory.
+pub(crate) trait Receiver {
+    fn found(&mut self, found: Found<'_>, scope: &Scope<'_>);
+    fn nothing(&mut self, reason: Reason);
+}
+
+/// Looks through one record.
+pub(crate) struct Finder<'f, R> {
+    pub(crate) registry: &'f Registry,
+    pub(crate) names: &'f Names,
+    pub(crate) receiver: &'f mut R,
+}
+
+/// `Ok` when something was found and passed on; else why not.
+type Look = Result<(), Reason>;
+
+/// Keeps the reason that tells more.
+fn worse(a: Reason, b: Reason) -> Reason {
+    let weight = |reason: Reason| match reason {
+        Reason::TooManyLevels => 2,
+        Reason::NotAReply => 1,
+        _ => 0,
+    };
+    if weight(b) > weight(a) { b } else { a }
+}
+
+impl<R: Receiver> Finder<'_, R> {
+    /// Looks at a whole record; what holds nothing is reported, never dropped.
+    pub(crate) fn record(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
+        if value.is_array() {
+            if value.items().next().is_none() {
+                self.receiver.nothing(Reason::NoEnvelope);
+            }
+            for item in value.items() {
+                self.record_item(item, parsers);
+            }
+            return;
+        }
+        self.record_item(value, parsers);
+    }
+
+    fn record_item(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
+        let scope = Scope { record: value.is_object().then_some(value), ..Scope::EMPTY };
+        let looked = self.look(value, &scope, parsers).or_else(|reason| {
+            // Only now, when nothing better was found, is a bare HTTP status worth something.
+            self.status_only(value, &scope, parsers).map_err(|other| worse(reason, other))
+        });
+        if let Err(reason) = looked {
+            self.receiver.nothing(reason);
+        }
+    }
+
+    /// Looks at a value: an envelope, a wrapper, a batch, or any of these as text.
+    fn look(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        if let Some(text) = value.as_str() {
+            return self.open(text, parsers, |finder, json, deeper| finder.look(json, scope, deeper));
+        }
+        if value.is_array() {
+            return self.batch(value, scope, parsers);
+        }
+        if !value.is_object() {
+            return Err(Reason::NoEnvelope);
+        }
+        let sorted = self.names.sort(value);
+        let scope = Scope {
+            record: scope.record.or(Some(value)),
+            envelope: Some(value),
+            fields: filled(&scope.fields, &meta(self.names, &sorted)),
+            ..*scope
+        };
+        match self.envelope(&sorted, &scope, parsers) {
+            Some(look) => look,
+            None => self.wrapped(&sorted, &scope, parsers),
+        }
+    }
+
+    /// Parses a text that looks like JSON and hands it on.
+    fn open(
+        &mut self,
+        text: &str,
+        parsers: &mut [Parser],
+        look: impl FnOnce(&mut Self, Json<'_>, &mut [Parser]) -> Look,
+    ) -> Look {
+        if !looks_like_json(text) {
+            return Err(Reason::NoEnvelope);
+        }
+        let Some((parser, deeper)) = parsers.split_first_mut() else { return Err(Reason::TooManyLevels) };
+        parser
+            .parse(text.trim().as_bytes(), |json| look(self, json, deeper))
+            .unwrap_or(Err(Reason::NoEnvelope))
+    }
+
+    /// The JSON-RPC replies of an array; other arrays are data.
+    fn batch(&mut self, array: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let mut found = Err(Reason::NoEnvelope);
+        for item in array.items().filter(|item| item.get("jsonrpc").is_some()) {
+            match self.look(item, scope, parsers) {
+                Ok(()) => found = Ok(()),
+                Err(reason) => found = found.map_err(|before| worse(before, reason)),
+            }
+        }
+        found
+    }
+
+    /// The shapes that an object can have by itself; `None` when it has none of them.
+    fn envelope(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Option<Look> {
+        if let Some(success) = sorted.part(Part::Success).and_then(Json::as_bool) {
+            return Some(self.mcp_aql(success, sorted, scope, parsers));
+        }
+        if sorted.part(Part::Jsonrpc).is_some() {
+            return Some(self.jsonrpc(sorted, scope, parsers));
+        }
+        if reply::is_tool_result(sorted) {
+            return Some(self.tool_result(sorted, scope, parsers));
+        }
+        if let Some(event) =
+            sorted.part(Part::Event).and_then(Json::as_str).and_then(|event| self.registry.audit(event))
+        {
+            self.receiver.found(Found::Audit { event, record: sorted.object }, scope);
+            return Some(Ok(()));
+        }
+        let failure = error_shapes::read(self.registry, sorted)?;
+        self.receiver.found(Found::Failure(failure), scope);
+        Some(Ok(()))
+    }
+
+    /// Tries the wrappers, then the shapes that are too weak to be tried before them.
+    fn wrapped(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let mut reason = Reason::NoEnvelope;
+        let own = self.registry.operator().paths.iter().filter_map(|path| sorted.object.path(path));
+        let usual = WRAPPERS.iter().filter_map(|&part| sorted.part(part));
+        for value in usual.chain(own).chain(sorted.part(Part::Error)) {
+            match self.unwrap(value, scope, parsers) {
+                Ok(()) => return Ok(()),
+                Err(other) => reason = worse(reason, other),
+            }
+        }
+        if let Some(failure) = error_shapes::read_weak(self.registry, sorted) {
+            self.receiver.found(Found::Failure(failure), scope);
+            return Ok(());
+        }
+        if sorted.part(Part::Result).is_some() && sorted.part(Part::Id).is_some() {
+            // The bridge of agent-skills answers like JSON-RPC, but does not say so.
+            self.receiver.found(Found::success(Dialect::AgentSkills), scope);
+            return Ok(());
+        }
+        Err(reason)
+    }
+
+    /// Opens one wrapper: an object costs a level, a text costs one by being parsed.
+    fn unwrap(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        if value.is_object() || value.is_array() {
+            return match parsers.split_first_mut() {
+                Some((_, deeper)) => self.look(value, scope, deeper),
+                None if value.is_object() => Err(Reason::TooManyLevels),
+                None => Err(Reason::NoEnvelope),
+            };
+        }
+        self.look(value, scope, parsers)
+    }
+
+    /// Access-log style: a status is all there is, at the top or one wrapper down.
+    fn status_only(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        if let Some(text) = value.as_str() {
+            return self.open(text, parsers, |finder, json, deeper| finder.status_only(json, scope, deeper));
+        }
+        let sorted = self.names.sort(value);
+        let scope = Scope { envelope: Some(value), fields: filled(&scope.fields, &sorted.fields), ..*scope };
+        if let Some(status) = sorted.field(Field::HttpStatus).and_then(crate::context::http_status) {
+            let found = if status >= 400 {
+                Found::Failure(error_shapes::of_status(&sorted))
+            } else {
+                Found::success(Dialect::Http)
+            };
+            self.receiver.found(found, &scope);
+            return Ok(());
+        }
+        for value in [Part::Log, Part::Message, Part::Msg, Part::Event]
+            .into_iter()
+            .filter_map(|part| sorted.part(part))
+        {
+            if value.as_str().is_some() && self.status_only(value, &scope, parsers).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(Reason::NoEnvelope)
+    }
+}
+
+/// The context of an object, with what stands in its `_meta`.
+fn meta<'t>(names: &Names, sorted: &Sorted<'t>) -> Fields<'t> {
+    match sorted.part(Part::Meta) {
+        Some(meta) if meta.is_object() => filled(&sorted.fields, &names.sort(meta).fields),
+        _ => sorted.fields,
+    }
+}
+
+/// Worth parsing: an object or an array after white space.
+pub(crate) fn looks_like_json(text: &str) -> bool {
+    matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['))
+}

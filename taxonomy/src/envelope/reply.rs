@@ -1,0 +1,226 @@
+//! Replies: MCP-AQL envelopes, JSON-RPC replies, tool results, and what is hidden in them.
+
+use super::{Failure, Finder, Found, Look, Receiver, Scope, error_shapes};
+use crate::code::Code;
+use crate::context::{Part, Sorted};
+use crate::dialect::Dialect;
+use crate::event::Kind;
+use crate::json::{Json, Parser};
+use crate::reason::Reason;
+
+/// `content`, `structuredContent` or `isError` make a tool result.
+pub(super) fn is_tool_result(sorted: &Sorted<'_>) -> bool {
+    let has_content = || {
+        let first = sorted.part(Part::Content).and_then(|content| content.items().next());
+        first.is_some_and(|item| item.get("type").is_some())
+    };
+    sorted.part(Part::IsError).and_then(Json::as_bool).is_some()
+        || sorted.part(Part::StructuredContent).is_some()
+        || has_content()
+}
+
+impl<R: Receiver> Finder<'_, R> {
+    /// `{"success": ...}`.
+    pub(super) fn mcp_aql(
+        &mut self,
+        success: bool,
+        sorted: &Sorted<'_>,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) -> Look {
+        let error = sorted.part(Part::Error).filter(|error| error.is_object() || error.as_str().is_some());
+        match error {
+            None if success => self.mcp_aql_success(sorted, scope, parsers),
+            // An error under `success: true` is a failure that its envelope calls a success.
+            _ => self.mcp_aql_failure(error, sorted, &Scope { hidden: scope.hidden || success, ..*scope }),
+        }
+        self.warnings(sorted, scope);
+        Ok(())
+    }
+
+    fn mcp_aql_failure(&mut self, error: Option<Json<'_>>, sorted: &Sorted<'_>, scope: &Scope<'_>) {
+        let mut failure = match error {
+            Some(error) => match error.as_str() {
+                Some(text) => Failure::of_text(Dialect::McpAql, text),
+                None => Failure::of_object(Dialect::McpAql, error),
+            },
+            None => Failure {
+                message: sorted.part(Part::Message).and_then(Json::as_str),
+                ..Failure::of_shape(Dialect::McpAql)
+            },
+        };
+        failure.confirmation = sorted.part(Part::Confirmation);
+        if !self.partial_failure(&failure, scope) {
+            self.receiver.found(Found::Failure(failure), scope);
+        }
+    }
+
+    /// A batch error that lists the errors of its items stands for these, and is not one more.
+    fn partial_failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) -> bool {
+        if failure.code != Code::Text("BATCH_PARTIAL_FAILURE") {
+            return false;
+        }
+        let Some(details) = failure.details else { return false };
+        let Some(errors) = details.get("errors").filter(|errors| errors.items().next().is_some()) else {
+            return false;
+        };
+        for (position, error) in (0..).zip(errors.items()) {
+            let item = item_scope(error, position, scope);
+            let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
+            let failure = match inner.as_str() {
+                Some(text) => Failure::of_text(Dialect::McpAql, text),
+                None => Failure::of_object(Dialect::McpAql, inner),
+            };
+            self.receiver.found(Found::Failure(failure), &item);
+        }
+        let succeeded = details.get("succeeded").and_then(Json::as_i64).unwrap_or(0);
+        if let Some(count @ 1..=1_000_000) = u64::try_from(succeeded).ok() {
+            self.receiver
+                .found(Found::Success { dialect: Dialect::McpAql, input_required: false, count }, scope);
+        }
+        true
+    }
+
+    fn mcp_aql_success(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
+        match sorted.part(Part::Results).filter(|results| results.is_array()) {
+            Some(results) => self.results(results, scope, parsers),
+            None => self.receiver.found(Found::success(Dialect::McpAql), scope),
+        }
+    }
+
+    /// The items of a batch, each on its own; what fails under `success: true` is hidden.
+    fn results(&mut self, results: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
+        for (position, item) in (0..).zip(results.items()) {
+            let item_scope = Scope { hidden: true, ..item_scope(item, position, scope) };
+            let result = item.present("result").unwrap_or(item);
+            let looked = match parsers.split_first_mut() {
+                Some((_, deeper)) => self.look(result, &item_scope, deeper),
+                None => Err(Reason::TooManyLevels),
+            };
+            if looked.is_err() {
+                self.receiver.found(Found::success(Dialect::McpAql), &item_scope);
+            }
+        }
+    }
+
+    fn warnings(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>) {
+        let Some(warnings) = sorted.part(Part::Warnings) else { return };
+        // A warning is not a failure, so nothing of it is hidden.
+        let scope = Scope { hidden: false, ..*scope };
+        for warning in warnings.items() {
+            let failure = match warning.as_str() {
+                Some(text) => Failure::of_text(Dialect::McpAql, text),
+                None => Failure::of_object(Dialect::McpAql, warning),
+            };
+            self.receiver.found(Found::Failure(Failure { kind: Kind::Warning, ..failure }), &scope);
+        }
+    }
+
+    /// `{"jsonrpc": "2.0", ...}`.
+    pub(super) fn jsonrpc(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        if let Some(error) = sorted.part(Part::Error) {
+            let failure = error_shapes::of_jsonrpc(error);
+            self.receiver.found(Found::Failure(failure), scope);
+            return Ok(());
+        }
+        let Some(result) = sorted.part(Part::Result) else {
+            if sorted.object.get("result").is_some() {
+                self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+                return Ok(());
+            }
+            let is_request = sorted.part(Part::Method).is_some();
+            return Err(if is_request { Reason::NotAReply } else { Reason::NoEnvelope });
+        };
+        if self.result(result, scope, parsers).is_err() {
+            self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+        }
+        Ok(())
+    }
+
+    /// What JSON-RPC calls a success: a failure in it is hidden.
+    fn result(&mut self, result: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let hidden = Scope { hidden: true, ..*scope };
+        if !result.is_object() {
+            return self.look(result, &hidden, parsers);
+        }
+        let sorted = self.names.sort(result);
+        if sorted.part(Part::Success).and_then(Json::as_bool).is_some() {
+            return self.look(result, &hidden, parsers);
+        }
+        if let Some(error) = sorted.part(Part::Error).filter(|error| error.is_object()) {
+            let failure = error_shapes::of_result_error(error);
+            self.receiver.found(Found::Failure(failure), &hidden);
+            return Ok(());
+        }
+        if is_tool_result(&sorted) {
+            let scope = Scope { envelope: Some(result), ..*scope };
+            return self.tool_result(&sorted, &scope, parsers);
+        }
+        if asks_for_input(&sorted) {
+            self.input_required(scope);
+            return Ok(());
+        }
+        match error_shapes::read(self.registry, &sorted) {
+            Some(failure) => {
+                self.receiver.found(Found::Failure(failure), &hidden);
+                Ok(())
+            }
+            None => Err(Reason::NoEnvelope),
+        }
+    }
+
+    fn input_required(&mut self, scope: &Scope<'_>) {
+        let found = Found::Success { dialect: Dialect::Jsonrpc, input_required: true, count: 1 };
+        self.receiver.found(found, scope);
+    }
+
+    /// `{"content": [...], "isError": ...}`: the envelope inside counts, whatever `isError` says.
+    pub(super) fn tool_result(
+        &mut self,
+        sorted: &Sorted<'_>,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) -> Look {
+        let is_error = sorted.part(Part::IsError).and_then(Json::as_bool) == Some(true);
+        let inner = Scope { hidden: scope.hidden || !is_error, ..*scope };
+        let texts = || {
+            sorted.part(Part::Content).into_iter().flat_map(Json::items).filter_map(|item| item.get("text"))
+        };
+        // Structured content repeats the text, so one of them is enough.
+        let places = sorted.part(Part::StructuredContent).into_iter().chain(texts());
+        for place in places {
+            let looked = match place.is_object() {
+                true => parsers
+                    .split_first_mut()
+                    .map_or(Err(Reason::TooManyLevels), |(_, deeper)| self.look(place, &inner, deeper)),
+                false => self.look(place, &inner, parsers),
+            };
+            if looked.is_ok() {
+                return Ok(());
+            }
+        }
+        if is_error {
+            let message = texts().find_map(Json::as_str);
+            let failure = Failure { code: Code::ToolError, message, ..Failure::of_shape(Dialect::Jsonrpc) };
+            self.receiver.found(Found::Failure(failure), &inner);
+        } else if asks_for_input(sorted) {
+            self.input_required(scope);
+        } else {
+            self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+        }
+        Ok(())
+    }
+}
+
+fn asks_for_input(sorted: &Sorted<'_>) -> bool {
+    sorted.part(Part::ResultType).and_then(Json::as_str) == Some("input_required")
+}
+
+/// The scope of one item of a batch.
+fn item_scope<'t>(item: Json<'t>, position: i64, scope: &Scope<'t>) -> Scope<'t> {
+    Scope {
+        batch_index: Some(item.get("index").and_then(Json::as_i64).unwrap_or(position)),
+        operation: item.get("operation").and_then(Json::as_str).or(scope.operation),
+        ..*scope
+    }
+}

@@ -1,0 +1,74 @@
+//! Why a record, or a part of it, could not be used.
+
+use std::fmt;
+
+/// A closed list, so that what is lost can be counted by reason. Each says what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Neither JSON nor logfmt.
+    NotJson {
+        /// Where the parser gave up, in bytes from the start of the document.
+        at: usize,
+    },
+    /// Bytes that are not UTF-8.
+    InvalidUtf8,
+    /// A line over [`Limits::line_bytes`](crate::Limits).
+    TooLong,
+    /// Nested over [`Limits::json_depth`](crate::Limits).
+    TooDeep,
+    /// Readable, but no envelope, status or audit event in it.
+    NoEnvelope,
+    /// A JSON-RPC request or notification: nothing has failed or worked yet.
+    NotAReply,
+    /// An envelope may be there, but under more wrappers than we open.
+    TooManyLevels,
+    /// More events in one record than [`Limits::events_per_record`](crate::Limits).
+    TooManyEvents,
+}
+
+impl Reason {
+    /// A short, stable word: a metric label and a column value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotJson { .. } => "not_json",
+            Self::InvalidUtf8 => "invalid_utf8",
+            Self::TooLong => "too_long",
+            Self::TooDeep => "too_deep",
+            Self::NoEnvelope => "no_envelope",
+            Self::NotAReply => "not_a_reply",
+            Self::TooManyLevels => "too_many_levels",
+            Self::TooManyEvents => "too_many_events",
+        }
+    }
+
+    /// True when the bytes could not be read at all, rather than held nothing of ours.
+    #[must_use]
+    pub const fn is_unreadable(self) -> bool {
+        matches!(self, Self::NotJson { .. } | Self::InvalidUtf8 | Self::TooLong | Self::TooDeep)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson { at } => {
+                write!(
+                    f,
+                    "neither JSON nor logfmt (JSON ends to make sense at byte {at}); write one JSON object a line"
+                )
+            }
+            Self::InvalidUtf8 => f.write_str("not valid UTF-8; JSON must be sent as UTF-8"),
+            Self::TooLong => f.write_str("the line is too long; split the record or raise the line limit"),
+            Self::TooDeep => f.write_str("nested too deeply; flatten the record"),
+            Self::NoEnvelope => f.write_str("no response envelope, HTTP status or audit event in it"),
+            Self::NotAReply => f.write_str("a JSON-RPC request or notification, not a reply"),
+            Self::TooManyLevels => {
+                f.write_str("wrapped in more levels than are opened; log the envelope itself")
+            }
+            Self::TooManyEvents => {
+                f.write_str("more events in one record than are kept; the rest were not read")
+            }
+        }
+    }
+}

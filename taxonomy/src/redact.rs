@@ -1,0 +1,251 @@
+//! Redaction, first of all: before fingerprint, storage, metrics or logs.
+//!
+//! Two kinds of secrets leave two kinds of marks. Confirmation tokens are live credentials, yet one must
+//! be followed from "required" to "used": they become `[token:<16 hex of a keyed hash>]`. Everything else
+//! becomes `[redacted]`.
+//!
+//! The opposite mistake counts as well: codes such as `TOKEN_EXPIRED`, metrics such as
+//! `tokens_per_minute` and ordinary words stay, or the error itself would be gone.
+//!
+//! What always holds: no text leaves this library that has not been through here, keys of objects
+//! included; the same text under the same key gives the same result.
+
+mod card;
+mod formats;
+mod keys;
+mod scan;
+
+use crate::category::words;
+use crate::json::{Json, Scalar, write};
+use crate::registry::RedactionSettings;
+use keys::{KeyKind, SecretKeys};
+use siphasher::sip::SipHasher24;
+use std::borrow::Cow;
+use std::fmt;
+
+words! {
+    /// One way of recognising a secret; each can be switched off.
+    Rule {
+        /// `conf_*` and `quota_continue_*` anywhere, and the values of `token` keys.
+        ConfirmationToken = "confirmation_token",
+        /// Values under keys that look like secrets.
+        SecretKey = "secret_key",
+        /// `password=...` and the like inside a text.
+        Assignment = "assignment",
+        /// What follows `Bearer` or `Basic`.
+        Bearer = "bearer",
+        /// JSON web tokens.
+        Jwt = "jwt",
+        /// Formats of known issuers: `ghp_`, `sk-`, `AKIA`, and so on.
+        KnownFormat = "known_format",
+        /// Private keys in PEM form.
+        PrivateKey = "private_key",
+        /// Payment card numbers that pass the Luhn check.
+        Card = "card",
+        /// E-mail addresses.
+        Email = "email",
+        /// Name and password in front of a URL's host.
+        UrlCredentials = "url_credentials",
+    }
+}
+
+/// What stands where a secret stood.
+pub(crate) const REDACTED: &str = "[redacted]";
+
+/// The key of the token hash. `serve` keeps one in its data directory, `classify` uses [`HashKey::FIXED`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct HashKey([u8; 16]);
+
+impl HashKey {
+    /// For output that is shown and not stored: stable across runs and machines.
+    pub const FIXED: Self = Self(*b"faultline/tokens");
+
+    /// A key of one's own.
+    #[must_use]
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashKey(..)")
+    }
+}
+
+/// Follows one token without showing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash(pub u64);
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Takes secrets out of texts and JSON.
+#[derive(Debug, Clone)]
+pub struct Redactor {
+    hash_key: HashKey,
+    keys: SecretKeys,
+    patterns: Vec<regex::Regex>,
+    /// One bit a [`Rule`].
+    off: u16,
+}
+
+impl Redactor {
+    /// The rules as they ship, with an operator's changes.
+    #[must_use]
+    pub fn new(hash_key: HashKey, settings: &RedactionSettings) -> Self {
+        Self {
+            hash_key,
+            keys: SecretKeys::new(&settings.keys),
+            patterns: settings.patterns.clone(),
+            off: settings.off.iter().fold(0, |bits, &rule| bits | 1 << rule as u16),
+        }
+    }
+
+    fn is_on(&self, rule: Rule) -> bool {
+        self.off & 1 << rule as u16 == 0
+    }
+
+    /// The keyed hash of a confirmation token.
+    #[must_use]
+    pub fn token_hash(&self, token: &str) -> TokenHash {
+        // One that was redacted before keeps the hash it had.
+        let marked = token
+            .strip_prefix("[token:")
+            .and_then(|hash| u64::from_str_radix(hash.strip_suffix(']')?, 16).ok());
+        if let Some(hash) = marked {
+            return TokenHash(hash);
+        }
+        TokenHash(SipHasher24::new_with_key(&self.hash_key.0).hash(token.as_bytes()))
+    }
+
+    /// A text without its secrets; borrowed when there were none.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let scanned = if scan::is_plain(text) { Cow::Borrowed(text) } else { self.scan(text) };
+        if self.patterns.is_empty() { scanned } else { self.own_patterns(scanned) }
+    }
+
+    fn own_patterns<'t>(&self, mut text: Cow<'t, str>) -> Cow<'t, str> {
+        for pattern in &self.patterns {
+            if let Cow::Owned(replaced) = pattern.replace_all(&text, REDACTED) {
+                text = Cow::Owned(replaced);
+            }
+        }
+        text
+    }
+
+    /// The name of a client: told apart, but not told, when it is a secret such as an e-mail address.
+    #[must_use]
+    pub fn client<'t>(&self, name: &'t str) -> Cow<'t, str> {
+        match self.text(name) {
+            Cow::Borrowed(name) => Cow::Borrowed(name),
+            Cow::Owned(_) => Cow::Owned(format!("[client:{}]", self.token_hash(name))),
+        }
+    }
+
+    /// Appends a value as JSON text without its secrets. Objects and arrays take no more once `end` bytes
+    /// are written, and end with a mark that says so.
+    pub(crate) fn json(&self, out: &mut String, value: Json<'_>, end: usize) {
+        if let Some(scalar) = value.scalar() {
+            self.scalar(out, scalar);
+        } else if value.is_array() {
+            self.array(out, value, end);
+        } else {
+            out.push('{');
+            self.fields(out, value, end);
+            out.push('}');
+        }
+    }
+
+    fn scalar(&self, out: &mut String, scalar: Scalar<'_>) {
+        match scalar {
+            Scalar::Text(text) => write::string(out, &self.text(text)),
+            Scalar::Unsigned(number) if self.is_on(Rule::Card) && card::is_card_number(number) => {
+                write::string(out, REDACTED);
+            }
+            other => write::scalar(out, other),
+        }
+    }
+
+    fn array(&self, out: &mut String, array: Json<'_>, end: usize) {
+        out.push('[');
+        for (index, item) in array.items().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            if out.len() > end {
+                write::string(out, "[truncated]");
+                break;
+            }
+            self.json(out, item, end);
+        }
+        out.push(']');
+    }
+
+    /// Appends the fields of an object, without its braces.
+    pub(crate) fn fields(&self, out: &mut String, object: Json<'_>, end: usize) {
+        let mut first = true;
+        for (key, value) in object.fields() {
+            if out.len() > end {
+                comma(out, &mut first);
+                out.push_str("\"_truncated\":true");
+                break;
+            }
+            self.field(out, &mut first, key, value, end);
+        }
+    }
+
+    /// Appends one field, with a comma before it unless it is the first.
+    pub(crate) fn field(&self, out: &mut String, first: &mut bool, key: &str, value: Json<'_>, end: usize) {
+        comma(out, first);
+        write::string(out, &self.text(key));
+        out.push(':');
+        match self.key_kind(key) {
+            KeyKind::Plain => self.json(out, value, end),
+            KeyKind::Secret => secret(out, value),
+            KeyKind::Token => self.token(out, value, end),
+        }
+    }
+
+    fn key_kind(&self, key: &str) -> KeyKind {
+        match self.keys.kind(key.as_bytes()) {
+            KeyKind::Secret if !self.is_on(Rule::SecretKey) => KeyKind::Plain,
+            KeyKind::Token if !self.is_on(Rule::ConfirmationToken) => KeyKind::Plain,
+            kind => kind,
+        }
+    }
+
+    fn token(&self, out: &mut String, value: Json<'_>, end: usize) {
+        match value.scalar() {
+            Some(Scalar::Text("") | Scalar::Bool(_) | Scalar::Null) | None => self.json(out, value, end),
+            Some(Scalar::Text(text)) => write::string(out, &self.token_mark(text)),
+            Some(_) => write::string(out, REDACTED),
+        }
+    }
+
+    fn token_mark(&self, token: &str) -> String {
+        format!("[token:{}]", self.token_hash(token))
+    }
+}
+
+/// A value under a secret key, whatever it is; what cannot be a secret stays.
+fn secret(out: &mut String, value: Json<'_>) {
+    match value.scalar() {
+        Some(scalar @ (Scalar::Bool(_) | Scalar::Null | Scalar::Text(""))) => write::scalar(out, scalar),
+        _ => write::string(out, REDACTED),
+    }
+}
+
+pub(crate) fn comma(out: &mut String, first: &mut bool) {
+    if !*first {
+        out.push(',');
+    }
+    *first = false;
+}
+
+#[cfg(test)]
+mod tests;

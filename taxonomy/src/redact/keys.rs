@@ -1,0 +1,184 @@
+//! Keys whose values are secrets.
+
+/// What a key says about its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    Plain,
+    Secret,
+    /// A confirmation token: hashed, so that it can be followed.
+    Token,
+}
+
+/// Keys that hold a confirmation token.
+const TOKEN_KEYS: [&str; 3] = ["token", "confirmationtoken", "quotatoken"];
+
+/// A key that contains one of these, letters and digits only, holds a secret.
+const SECRET_PARTS: [&str; 20] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "authorization",
+    "cookie",
+    "privatekey",
+    "accesskey",
+    "signingkey",
+    "encryptionkey",
+    "credential",
+    "accesstoken",
+    "refreshtoken",
+    "idtoken",
+    "authtoken",
+    "bearertoken",
+    "sessiontoken",
+    "apitoken",
+    "csrftoken",
+];
+
+/// Short keys that are secrets only as a whole word.
+const SECRET_WHOLE: [&str; 6] = ["pwd", "pass", "jwt", "bearer", "auth", "otp"];
+
+/// The longest of them.
+const LONGEST_WHOLE: usize = 6;
+
+/// Names of secrets are no secrets: `secret_name`, `api_key_id`, `password_policy`.
+const HARMLESS_ENDINGS: [&str; 9] =
+    ["name", "id", "policy", "type", "required", "length", "count", "expired", "scope"];
+
+#[derive(Debug, Clone)]
+pub(super) struct SecretKeys {
+    /// An operator's own, letters and digits only.
+    own: Vec<String>,
+}
+
+/// No key of interest is longer; a longer one is looked at by its first letters.
+const LONGEST: usize = 64;
+
+impl SecretKeys {
+    pub(super) fn new(own: &[String]) -> Self {
+        let folded = |key: &String| key.bytes().filter_map(fold).map(char::from).collect();
+        Self { own: own.iter().map(folded).filter(|key: &String| !key.is_empty()).collect() }
+    }
+
+    /// Judges a key by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
+    pub(super) fn kind(&self, key: &[u8]) -> KeyKind {
+        if self.own.is_empty() && key.len() > LONGEST_WHOLE && !may_be_secret(key) {
+            return KeyKind::Plain;
+        }
+        let mut buffer = [0_u8; LONGEST];
+        let mut length = 0;
+        for byte in key.iter().copied().filter_map(fold).take(LONGEST) {
+            buffer[length] = byte;
+            length += 1;
+        }
+        let key = &buffer[..length];
+        if self.own.iter().any(|own| own.as_bytes() == key) {
+            return KeyKind::Secret;
+        }
+        let is = |word: &&str| word.as_bytes() == key;
+        if TOKEN_KEYS.iter().any(is) {
+            return KeyKind::Token;
+        }
+        let has = |part: &&str| key.windows(part.len()).any(|window| window == part.as_bytes());
+        let harmless = || HARMLESS_ENDINGS.iter().any(|ending| key.ends_with(ending.as_bytes()));
+        if SECRET_WHOLE.iter().any(is) || (SECRET_PARTS.iter().any(has) && !harmless()) {
+            return KeyKind::Secret;
+        }
+        KeyKind::Plain
+    }
+}
+
+fn fold(byte: u8) -> Option<u8> {
+    byte.is_ascii_alphanumeric().then(|| byte.to_ascii_lowercase())
+}
+
+/// Pairs of letters, of which every secret key holds at least one; most keys hold none, and are done.
+const HINTS: [&[u8; 2]; 12] =
+    [b"sw", b"ss", b"cr", b"ey", b"au", b"ki", b"ok", b"nn", b"pw", b"jw", b"be", b"tp"];
+
+/// By the low five bits of two letters, which are the same in either case.
+const IS_HINT: [[bool; 32]; 32] = {
+    let mut pairs = [[false; 32]; 32];
+    let mut index = 0;
+    while index < HINTS.len() {
+        let [a, b] = *HINTS[index];
+        pairs[(a & 31) as usize][(b & 31) as usize] = true;
+        index += 1;
+    }
+    pairs
+};
+
+fn may_be_secret(key: &[u8]) -> bool {
+    key.windows(2).any(|pair| IS_HINT[usize::from(pair[0] & 31)][usize::from(pair[1] & 31)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_judged_by_their_letters() {
+        let keys = SecretKeys::new(&["national_id".to_owned()]);
+        for key in [
+            "password",
+            "Password",
+            "db_password",
+            "passwd",
+            "PWD",
+            "api_key",
+            "X-Api-Key",
+            "apiKey",
+            "authorization",
+            "Set-Cookie",
+            "client_secret",
+            "private_key",
+            "aws_access_key",
+            "access_token",
+            "refreshToken",
+            "jwt",
+            "credentials",
+            "nationalId",
+            "pass",
+            "auth",
+            "otp",
+            "signing-key",
+        ] {
+            assert_eq!(keys.kind(key.as_bytes()), KeyKind::Secret, "{key}");
+        }
+        for key in ["token", "confirmation_token", "confirmationToken", "TOKEN"] {
+            assert_eq!(keys.kind(key.as_bytes()), KeyKind::Token, "{key}");
+        }
+        for key in [
+            "tokens",
+            "tokens_per_minute",
+            "max_tokens",
+            "token_operation",
+            "progressToken",
+            "key",
+            "keys",
+            "passed",
+            "author",
+            "operation",
+            "secret_name",
+            "api_key_id",
+            "password_policy",
+            "keyboard",
+            "monkey",
+            "id",
+            "",
+        ] {
+            assert_eq!(keys.kind(key.as_bytes()), KeyKind::Plain, "{key}");
+        }
+    }
+
+    #[test]
+    fn no_secret_key_escapes_the_hints() {
+        for word in TOKEN_KEYS.iter().chain(&SECRET_PARTS) {
+            assert!(may_be_secret(word.as_bytes()), "{word} has no hint pair");
+        }
+        for word in SECRET_WHOLE {
+            assert!(word.len() <= LONGEST_WHOLE, "{word}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! One pass over a text that finds every secret in it.
+//!
+//! The text is walked run by run (letters, digits, `_`, `-`, `.`); each word of a run is compared with
+//! what a secret can start with, and the signs `@`, `=`, `:` between runs are looked at from both sides.
+//! Each step moves forward and looks a bounded distance around, so hostile texts cost no more than others.
+
+use super::formats::{PREFIXES, is_credential, is_jwt, looks_random};
+use super::keys::KeyKind;
+use super::{REDACTED, Redactor, Rule, card};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What a byte is to the walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Letters, digits and `_`: the inside of a word.
+    Word,
+    /// Anything that only ends a word.
+    Break,
+    /// Something to look at: a sign, a mark, a dash, a backslash.
+    Look,
+}
+
+const CLASS: [Class; 256] = {
+    let mut table = [Class::Break; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'@' | b'=' | b':' | b'[' | b'-' | b'\\' => Class::Look,
+            b if b.is_ascii_alphanumeric() || b == b'_' => Class::Word,
+            _ => Class::Break,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Pairs of bytes that a secret, or a word that introduces one, can start with; by their low five bits.
+const STARTS: [u32; 32] = {
+    let mut table = [0; 32];
+    let pairs: [&[u8; 2]; 4] = [b"co", b"qu", b"be", b"ba"];
+    let mut index = 0;
+    while index < pairs.len() {
+        add_pair(&mut table, *pairs[index]);
+        index += 1;
+    }
+    add_pair(&mut table, *b"ey");
+    index = 0;
+    while index < PREFIXES.len() {
+        add_pair(&mut table, [PREFIXES[index].as_bytes()[0], PREFIXES[index].as_bytes()[1]]);
+        index += 1;
+    }
+    // Cards: a digit, and one more.
+    let mut first = b'2';
+    while first <= b'6' {
+        let mut second = b'0';
+        while second <= b'9' {
+            add_pair(&mut table, [first, second]);
+            second += 1;
+        }
+        first += 1;
+    }
+    table
+};
+
+const fn add_pair(table: &mut [u32; 32], [first, second]: [u8; 2]) {
+    table[(first & 31) as usize] |= 1 << (second & 31);
+}
+
+/// True when a secret can start here; for most words it cannot.
+#[inline]
+fn may_start(bytes: &[u8]) -> bool {
+    match bytes {
+        [first, second, ..] => STARTS[usize::from(first & 31)] >> (second & 31) & 1 != 0,
+        _ => false,
+    }
+}
+
+/// True when a text is one word that no secret starts with: names mostly are, so this is quick.
+#[inline]
+pub(super) fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    // No early exit, so that the compiler can compare many bytes at once.
+    let is_word = bytes.iter().fold(true, |is_word, &byte| {
+        is_word
+            & ((byte | 0x20).wrapping_sub(b'a') < 26
+                || byte.wrapping_sub(b'0') < 10
+                || byte == b'_'
+                || byte == b' ')
+    });
+    is_word && !bytes.contains(&b' ') && !may_start(bytes)
+}
+
+/// How far around a sign we look for the other half of a secret.
+const REACH: usize = 256;
+
+/// What takes the place of a secret.
+enum Mark {
+    Redacted,
+    Token,
+}
+
+type Found = (Range<usize>, Mark);
+
+impl Redactor {
+    /// Replaces every secret of a text.
+    pub(super) fn scan<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let bytes = text.as_bytes();
+        let mut out = String::new();
+        let mut kept = 0;
+        while let Some((secret, mark)) = self.next_secret(bytes, kept) {
+            out.push_str(&text[kept..secret.start]);
+            match mark {
+                Mark::Redacted => out.push_str(REDACTED),
+                Mark::Token => out.push_str(&self.token_mark(&text[secret.clone()])),
+            }
+            kept = secret.end;
+        }
+        if kept == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(&text[kept..]);
+        Cow::Owned(out)
+    }
+
+    /// The next secret; nothing before `from` can be part of it.
+    fn next_secret(&self, bytes: &[u8], from: usize) -> Option<Found> {
+        let mut at = from;
+        while at < bytes.len() {
+            let class = CLASS[usize::from(bytes[at])];
+            if class == Class::Word {
+                if may_start(&bytes[at..])
+                    && let Some(found) = self.at_word(bytes, at..run_end(bytes, at))
+                {
+                    return Some(found);
+                }
+                at += bytes[at..].iter().take_while(|&&byte| CLASS[usize::from(byte)] == Class::Word).count();
+                continue;
+            }
+            let mut length = 1;
+            if class == Class::Look {
+                let found = match bytes[at] {
+                    b'@' => self.email(bytes, at, from).or_else(|| self.url_credentials(bytes, at, from)),
+                    b'=' | b':' => self.assignment(bytes, at, from),
+                    b'-' => self.private_key(bytes, at),
+                    _ => None,
+                };
+                if found.is_some() {
+                    return found;
+                }
+                length = match bytes[at..] {
+                    // An escaped newline that was escaped once more would glue its letter to the word.
+                    [b'\\', b'n' | b'r' | b't', ..] => 2,
+                    [b'[', ..] => mark_length(&bytes[at..]).unwrap_or(1),
+                    _ => 1,
+                };
+            }
+            at += length;
+        }
+        None
+    }
+
+    /// A secret that starts at a word and reaches up to the end of its run, or into the next.
+    fn at_word(&self, bytes: &[u8], word: Range<usize>) -> Option<Found> {
+        let text = &bytes[word.clone()];
+        let first = *text.first()?;
+        if first.is_ascii_digit() {
+            let end = self.is_on(Rule::Card).then(|| card::ends_at(bytes, word.start)).flatten()?;
+            return Some((word.start..end, Mark::Redacted));
+        }
+        if text.len() < 5 {
+            return None;
+        }
+        if let Some(length) = confirmation_token(text)
+            && self.is_on(Rule::ConfirmationToken)
+        {
+            return Some((word.start..word.start + length, Mark::Token));
+        }
+        if self.is_on(Rule::Jwt) && is_jwt(text) || self.is_on(Rule::KnownFormat) && is_credential(text) {
+            return Some((word, Mark::Redacted));
+        }
+        self.is_on(Rule::Bearer).then(|| bearer(bytes, word)).flatten()
+    }
+
+    /// A PEM block up to its end, or to the end of the text when that was cut.
+    fn private_key(&self, bytes: &[u8], start: usize) -> Option<Found> {
+        if !bytes[start..].starts_with(b"-----BEGIN ") || !self.is_on(Rule::PrivateKey) {
+            return None;
+        }
+        let header = &bytes[start..bytes.len().min(start + 64)];
+        memchr::memmem::find(header, b"PRIVATE KEY")?;
+        let footer = memchr::memmem::find(&bytes[start..], b"-----END ").map(|at| start + at + 9);
+        let end = footer.and_then(|at| Some(at + memchr::memmem::find(&bytes[at..], b"-----")? + 5));
+        Some((start..end.unwrap_or(bytes.len()), Mark::Redacted))
+    }
+
+    /// `local@domain.tld`, seen from its sign.
+    fn email(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
+        let is_local = |byte: &u8| byte.is_ascii_alphanumeric() || b"._%+-".contains(byte);
+        let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
+        let local = before.iter().rev().take_while(|byte| is_local(byte)).count();
+        let is_domain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+        let domain = bytes[sign + 1..].iter().take(REACH).take_while(|byte| is_domain(byte)).count();
+        let domain = bytes[sign + 1..sign + 1 + domain].trim_ascii_end_matches(b".-");
+        let top = domain.rsplit(|&byte| byte == b'.').next()?;
+        let plausible = local > 0
+            && top.len() >= 2
+            && top.len() < domain.len()
+            && top.iter().all(u8::is_ascii_alphabetic);
+        (plausible && self.is_on(Rule::Email))
+            .then(|| (sign - local..sign + 1 + domain.len(), Mark::Redacted))
+    }
+
+    /// `://name:password@`, seen from its sign.
+    fn url_credentials(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
+        let start = from.max(sign.saturating_sub(REACH));
+        let scheme = memchr::memmem::rfind(&bytes[start..sign], b"://")?;
+        let credentials = start + scheme + 3..sign;
+        let unbroken =
+            bytes[credentials.clone()].iter().all(|byte| !byte.is_ascii_whitespace() && *byte != b'/');
+        (unbroken && !credentials.is_empty() && self.is_on(Rule::UrlCredentials))
+            .then_some((credentials, Mark::Redacted))
+    }
+
+    /// `password=...`, `"api_key": "..."`, seen from its sign.
+    fn assignment(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
+        if !self.is_on(Rule::Assignment) {
+            return None;
+        }
+        let key = key_before(bytes, sign, from)?;
+        let kind = self.keys.kind(key);
+        if kind == KeyKind::Plain {
+            return None;
+        }
+        let value = Value::after(bytes, sign, takes_whole_line(key))?;
+        if !value.is_certain && !looks_secret(&bytes[value.span.clone()]) {
+            return None;
+        }
+        let mark = if kind == KeyKind::Token { Mark::Token } else { Mark::Redacted };
+        Some((value.span, mark))
+    }
+}
+
+/// The length of a mark that redaction left before.
+fn mark_length(bytes: &[u8]) -> Option<usize> {
+    let is_mark = [&b"[redacted]"[..], b"[token:", b"[client:"].iter().any(|mark| bytes.starts_with(mark));
+    bytes.iter().take(32).position(|&byte| byte == b']').filter(|_| is_mark).map(|end| end + 1)
+}
+
+/// Letters, digits and the signs that credentials are made of.
+const fn is_run(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+fn run_end(bytes: &[u8], start: usize) -> usize {
+    bytes[start..].iter().position(|&byte| !is_run(byte)).map_or(bytes.len(), |length| start + length)
+}
+
+/// The length of a `conf_*` or `quota_continue_*` token at the start of a run.
+fn confirmation_token(run: &[u8]) -> Option<usize> {
+    let prefix = match run[0] {
+        b'c' => &b"conf_"[..],
+        b'q' => &b"quota_continue_"[..],
+        _ => return None,
+    };
+    let tail = run.strip_prefix(prefix)?;
+    let length = tail.iter().take_while(|&&byte| byte != b'.').count();
+    (length > 0).then_some(prefix.len() + length)
+}
+
+/// What follows `Bearer ` or `Basic `, unless it is a word.
+fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
+    let text = &bytes[word.clone()];
+    if !text.eq_ignore_ascii_case(b"bearer") && !text.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let spaces = bytes[word.end..].iter().take_while(|&&byte| byte == b' ').count();
+    let start = word.end + spaces;
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"._~+/=-".contains(byte);
+    let length = bytes[start..].iter().take_while(|byte| is_token(byte)).count();
+    let token = bytes[start..start + length].trim_ascii_end_matches(b".");
+    let secret = spaces > 0 && token.len() >= 6 && looks_secret(token);
+    secret.then(|| (start..start + token.len(), Mark::Redacted))
+}
+
+/// The key in front of a sign, past quotes and backslashes.
+fn key_before(bytes: &[u8], sign: usize, from: usize) -> Option<&[u8]> {
+    let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
+    let end = before.iter().rposition(|byte| !matches!(byte, b' ' | b'"' | b'\'' | b'\\'))? + 1;
+    let start = before[..end].iter().rposition(|&byte| !(is_run(byte))).map_or(0, |at| at + 1);
+    (start < end).then(|| &before[start..end])
+}
+
+/// Headers have values with spaces in them.
+fn takes_whole_line(key: &[u8]) -> bool {
+    let ends =
+        |word: &[u8]| key.len() >= word.len() && key[key.len() - word.len()..].eq_ignore_ascii_case(word);
+    ends(b"cookie") || ends(b"authorization")
+}
+
+/// The value behind a sign.
+struct Value {
+    span: Range<usize>,
+    /// Quoted, or assigned with `=`: then it is a value, however it looks.
+    is_certain: bool,
+}
+
+impl Value {
+    fn after(bytes: &[u8], sign: usize, whole_line: bool) -> Option<Self> {
+        let skip =
+            |at: usize, signs: &[u8]| at + bytes[at..].iter().take_while(|byte| signs.contains(byte)).count();
+        let opening = skip(sign + 1, b" =:");
+        let start = skip(opening, b"\\\"'");
+        let quote = start.checked_sub(1).filter(|&at| at >= opening).map(|at| bytes[at]);
+        let ends = |byte: u8| match quote {
+            Some(quote) => byte == quote || byte == b'\\',
+            None if whole_line => matches!(byte, b'\r' | b'\n' | b'"' | b'\\'),
+            None => byte.is_ascii_whitespace() || b",;&)}]>\"'\\".contains(&byte),
+        };
+        let length = bytes[start..].iter().position(|&byte| ends(byte)).unwrap_or(bytes.len() - start);
+        let is_certain = quote.is_some() || bytes[sign] == b'=' || whole_line;
+        // A mark that stands there already is no secret.
+        let already = bytes[start..start + length].starts_with(b"[");
+        (length > 0 && !already).then_some(Self { span: start..start + length, is_certain })
+    }
+}
+
+/// A word behind a colon is prose (`Invalid password: must be longer`) unless it looks made up.
+fn looks_secret(value: &[u8]) -> bool {
+    let digits = value.iter().any(u8::is_ascii_digit);
+    let capitals_inside = value.iter().skip(1).any(u8::is_ascii_uppercase);
+    let signs = value.iter().any(|byte| b"!@#$%^&*+/_~=".contains(byte));
+    digits || capitals_inside || signs || value.len() >= 20 || (value.len() >= 6 && looks_random(value))
+}
+
+/// What `str` has and byte slices do not.
+trait TrimEnd {
+    fn trim_ascii_end_matches(&self, signs: &[u8]) -> &[u8];
+}
+
+impl TrimEnd for [u8] {
+    fn trim_ascii_end_matches(&self, signs: &[u8]) -> &[u8] {
+        let end = self.iter().rposition(|byte| !signs.contains(byte)).map_or(0, |last| last + 1);
+        &self[..end]
+    }
+}

@@ -1,0 +1,141 @@
+//! When to come back: `retry_after` in all its spellings and units, in seconds.
+
+use crate::details::{Details, Key};
+use crate::dialect::Dialect;
+use memchr::memmem;
+
+/// The fields that hold it, best first.
+const KEYS: [Key; 4] = [Key::RetryAfterSeconds, Key::RetryAfterMillis, Key::RetryAfter, Key::RetryAfterCamel];
+
+/// Looks in the fields of the details and of the error object, then in the words of the message.
+pub(crate) fn read(places: [&Details<'_>; 2], message: Option<&str>, dialect: Dialect) -> Option<f64> {
+    places
+        .into_iter()
+        .find_map(|place| from_fields(place, dialect))
+        .or_else(|| from_message(message?))
+        .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+}
+
+fn from_fields(place: &Details<'_>, dialect: Dialect) -> Option<f64> {
+    KEYS.iter().find_map(|&key| {
+        let value = place.get(key)?;
+        let unit = match key {
+            Key::RetryAfterMillis => 0.001,
+            // Milliseconds in the numeric model, seconds elsewhere.
+            Key::RetryAfterCamel if dialect == Dialect::McpReference => 0.001,
+            _ => 1.0,
+        };
+        match value.as_f64() {
+            Some(number) => Some(number * unit),
+            None => from_text(value.as_str()?, unit),
+        }
+    })
+}
+
+/// `30`, `30s`, `1m30s`, `1500 ms`, `2 minutes`.
+fn from_text(text: &str, unit_of_bare_number: f64) -> Option<f64> {
+    let text = text.trim();
+    text.parse::<f64>().ok().map(|number| number * unit_of_bare_number).or_else(|| duration(text))
+}
+
+/// "Retry after 30 seconds", "try again in 1m30s", "wait 2 minutes".
+fn from_message(message: &str) -> Option<f64> {
+    const LEADS: [&str; 7] = [
+        "retry after ",
+        "retry-after: ",
+        "retry in ",
+        "try again in ",
+        "try again after ",
+        "wait ",
+        "retry_after=",
+    ];
+    // Most messages say nothing of it; these three are in every lead.
+    if !["etry", "again", "ait "]
+        .iter()
+        .any(|part| memmem::find(message.as_bytes(), part.as_bytes()).is_some())
+    {
+        return None;
+    }
+    let message = message.to_ascii_lowercase();
+    LEADS.iter().find_map(|lead| {
+        let (_, rest) = message.split_once(lead)?;
+        duration(rest.trim_start_matches(['\'', '"', '~']))
+    })
+}
+
+/// One or more numbers with units at the start of a text; a bare number is in seconds.
+fn duration(text: &str) -> Option<f64> {
+    let mut total = None;
+    let mut rest = text;
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].trim_end_matches('.').parse::<f64>() else { return total };
+        let after = rest[digits..].trim_start_matches([' ', '\'']);
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let seconds = match &after[..letters] {
+            "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => 0.001,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            _ => return total.or(Some(number)),
+        };
+        total = Some(total.unwrap_or(0.0) + number * seconds);
+        rest = &after[letters..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Parser;
+
+    fn seconds(details: &str, message: &str, dialect: Dialect) -> Option<f64> {
+        Parser::new(64)
+            .parse(details.as_bytes(), |json| {
+                read([&Details::read(Some(json)), &Details::NONE], Some(message), dialect)
+            })
+            .expect(details)
+    }
+
+    #[test]
+    fn every_spelling_comes_out_in_seconds() {
+        let reference = Dialect::McpReference;
+        for (details, dialect, expected) in [
+            (r#"{"retry_after_seconds":1847}"#, Dialect::McpAql, 1847.0),
+            (r#"{"retry_after":30}"#, Dialect::Erlmcp, 30.0),
+            (r#"{"retry_after":"30"}"#, Dialect::Erlmcp, 30.0),
+            (r#"{"retry_after":"1m30s"}"#, Dialect::Unknown, 90.0),
+            (r#"{"retryAfter":1500}"#, reference, 1.5),
+            (r#"{"retryAfter":"1500"}"#, reference, 1.5),
+            (r#"{"retryAfter":2}"#, Dialect::Jsonrpc, 2.0),
+            (r#"{"retry_after_ms":250}"#, Dialect::Unknown, 0.25),
+            (r#"{"Retry-After":"120"}"#, Dialect::Http, 120.0),
+            (r#"{"retry_after":null,"retryAfterSeconds":3}"#, Dialect::Unknown, 3.0),
+        ] {
+            assert_eq!(seconds(details, "", dialect), Some(expected), "{details}");
+        }
+    }
+
+    #[test]
+    fn words_say_it_too() {
+        for (message, expected) in [
+            ("Slow down, retry after 30 seconds", Some(30.0)),
+            ("Rate limited. Try again in 1m30s.", Some(90.0)),
+            ("please wait 2 minutes", Some(120.0)),
+            ("Retry in 500ms", Some(0.5)),
+            ("Retry after '45'", Some(45.0)),
+            ("wait for it", None),
+            ("Too many requests", None),
+        ] {
+            assert_eq!(seconds("{}", message, Dialect::Unknown), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_time_to_wait() {
+        assert_eq!(seconds(r#"{"retry_after":-5}"#, "", Dialect::Unknown), None);
+        assert_eq!(seconds(r#"{"retry_after":"soon"}"#, "", Dialect::Unknown), None);
+        assert_eq!(seconds(r#"{"retry_after":{}}"#, "", Dialect::Unknown), None);
+    }
+}

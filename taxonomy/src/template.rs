@@ -1,0 +1,392 @@
+//! The template of a message: what stays the same when the same thing goes wrong again.
+//!
+//! Published rule: dynamic values stand in single quotes. Beyond that, numbers, hex ids, UUIDs, URLs,
+//! paths, e-mail addresses, times and redactions become placeholders, so that
+//! `Resource 'issue' not found: '17'` and `...: '18'` are one group.
+//!
+//! What always holds: the same message gives the same template in every version, since stored
+//! fingerprints depend on it; a golden file holds this.
+
+/// What was noticed about a message on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Noticed {
+    /// It shows a path of the server's file system.
+    pub(crate) path: bool,
+    /// It shows a stack frame or the class of an exception.
+    pub(crate) internals: bool,
+}
+
+/// Appends the template of a message to `out`.
+pub(crate) fn write(out: &mut String, message: &str) -> Noticed {
+    let mut walk = Walk {
+        text: message,
+        bytes: message.as_bytes(),
+        at: 0,
+        has_signs: message.bytes().any(|byte| matches!(byte, b'/' | b'\\' | b'@')),
+        noticed: Noticed::default(),
+    };
+    while walk.at < walk.bytes.len() {
+        walk.step(out);
+    }
+    walk.noticed
+}
+
+/// The template of a message.
+#[must_use]
+pub fn of(message: &str) -> String {
+    let mut out = String::new();
+    write(&mut out, message);
+    out
+}
+
+struct Walk<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    /// Without these signs there are no paths, URLs or addresses to look for.
+    has_signs: bool,
+    noticed: Noticed,
+}
+
+/// The longest quoted value that is taken for one; beyond it a quote is an apostrophe.
+const LONGEST_QUOTE: usize = 256;
+
+impl Walk<'_> {
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    /// True when a word can start here.
+    fn at_word_start(&self) -> bool {
+        self.at == 0 || !(is_word(self.bytes[self.at - 1]) || self.bytes[self.at - 1] == b'}')
+    }
+
+    fn replace(&mut self, out: &mut String, length: usize, placeholder: &str) {
+        out.push_str(placeholder);
+        self.at += length;
+    }
+
+    fn keep(&mut self, out: &mut String, end: usize) {
+        out.push_str(&self.text[self.at..end]);
+        self.at = end;
+    }
+
+    fn step(&mut self, out: &mut String) {
+        match self.bytes[self.at] {
+            quote @ (b'\'' | b'"' | b'`') => self.quoted(out, quote),
+            b'[' => self.mark(out),
+            b'{' => self.placeholder(out),
+            b'/' | b'\\' | b'~' | b'.' if self.at_word_start() => self.rooted(out),
+            byte if is_word(byte) => self.word(out),
+            _ => {
+                let rest = &self.bytes[self.at..];
+                let end = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len()).max(1);
+                let end = self.text.ceil_char_boundary(self.at + end);
+                self.keep(out, end);
+            }
+        }
+    }
+
+    /// A value in quotes; an apostrophe inside a word is none.
+    fn quoted(&mut self, out: &mut String, quote: u8) {
+        let start = self.at + 1;
+        // What is a letter or digit now may be a placeholder in the template.
+        let is_glued = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'{' | b'}');
+        let opens = self.at == 0 || !is_glued(self.bytes[self.at - 1]);
+        let closes = |(at, &byte): (usize, &u8)| byte == quote && !is_glued(self.byte(start + at + 1));
+        let rest = &self.bytes[start..];
+        let length = rest.iter().enumerate().take(LONGEST_QUOTE).position(closes);
+        match length.filter(|_| opens) {
+            Some(length) => {
+                self.noticed.path |= is_absolute_path(&rest[..length]);
+                let quote = char::from(quote);
+                out.push(quote);
+                out.push_str("{value}");
+                out.push(quote);
+                self.at = start + length + 1;
+            }
+            None => self.keep(out, start),
+        }
+    }
+
+    /// `[redacted]`, `[token:...]`, `[client:...]`: marks of redaction are as dynamic as what they hide.
+    fn mark(&mut self, out: &mut String) {
+        let rest = &self.text[self.at..];
+        let is_mark = ["[redacted]", "[token:", "[client:"].iter().any(|mark| rest.starts_with(mark));
+        match rest.find(']').filter(|_| is_mark) {
+            Some(end) => self.replace(out, end + 1, "{redacted}"),
+            None => self.keep(out, self.at + 1),
+        }
+    }
+
+    /// A placeholder that stands there already.
+    fn placeholder(&mut self, out: &mut String) {
+        let rest = &self.bytes[self.at + 1..];
+        let letters = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        let end = if letters > 0 && rest.get(letters) == Some(&b'}') { letters + 2 } else { 1 };
+        self.keep(out, self.at + end);
+    }
+
+    /// A path that starts at the root, at home or here.
+    fn rooted(&mut self, out: &mut String) {
+        let length = path_length(&self.bytes[self.at..]);
+        let path = &self.bytes[self.at..self.at + length];
+        let signs = path.iter().take_while(|byte| b"/\\~.".contains(byte)).count();
+        if path.contains(&b'/') | path.contains(&b'\\') && length > signs && signs < 4 {
+            self.noticed.path |= is_absolute_path(path);
+            self.replace(out, length, "{path}");
+        } else {
+            self.keep(out, self.at + signs.max(1));
+        }
+    }
+
+    fn word(&mut self, out: &mut String) {
+        let rest = &self.bytes[self.at..];
+        let mut digits = 0;
+        let is_in_word = |&&byte: &&u8| {
+            digits += usize::from(byte.is_ascii_digit());
+            is_word(byte)
+        };
+        let length = rest.iter().take_while(is_in_word).count();
+        self.noticed.internals |= shows_internals(&rest[..length]);
+        if self.has_signs
+            && let Some((length, placeholder)) = address(rest, length)
+        {
+            self.noticed.path |= rest[1..].starts_with(b":\\");
+            return self.replace(out, length, placeholder);
+        }
+        if digits == 0 {
+            return self.keep(out, self.at + length);
+        }
+        if let Some(length) = time_length(rest) {
+            return self.replace(out, length, "{time}");
+        }
+        if let Some(length) = uuid_length(rest) {
+            return self.replace(out, length, "{uuid}");
+        }
+        self.plain_word(out, length);
+    }
+
+    /// A word, segment by segment: `task-123` keeps its name and loses its number.
+    fn plain_word(&mut self, out: &mut String, length: usize) {
+        let end = self.at + length;
+        while self.at < end {
+            let rest = &self.bytes[self.at..end];
+            let segment = rest.iter().position(|&byte| matches!(byte, b'_' | b'-')).unwrap_or(rest.len());
+            match segment {
+                0 => self.keep(out, self.at + 1),
+                _ => match placeholder_of(&rest[..segment]) {
+                    Segment::Word => self.keep(out, self.at + segment),
+                    Segment::Whole(placeholder) => self.replace(out, segment, placeholder),
+                    Segment::Measure(digits) => {
+                        self.replace(out, digits, "{number}");
+                        self.keep(out, self.at + segment - digits);
+                    }
+                    Segment::Number => {
+                        let length = number_length(&self.bytes[self.at..]);
+                        let before = out.len().checked_sub(1).map(|last| out.as_bytes()[last]);
+                        // A sign belongs to its number when nothing stands before it.
+                        if before == Some(b'-')
+                            && !out[..out.len() - 1].ends_with(|c: char| c.is_alphanumeric() || c == '}')
+                        {
+                            out.pop();
+                        }
+                        self.replace(out, length, "{number}");
+                        if self.at > end {
+                            return;
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// A URL, a path or an e-mail address that starts with a word of this length.
+fn address(rest: &[u8], word: usize) -> Option<(usize, &'static str)> {
+    if rest[word..].starts_with(b"://") {
+        return Some((rest.iter().position(|&byte| ends_url(byte)).unwrap_or(rest.len()), "{url}"));
+    }
+    if word == 1 && rest[0].is_ascii_alphabetic() && rest[1..].starts_with(b":\\") {
+        return Some((path_length(&rest[2..]) + 2, "{path}"));
+    }
+    let email = || email_length(rest).map(|length| (length, "{email}"));
+    email().or_else(|| relative_path_length(rest, word).map(|length| (length, "{path}")))
+}
+
+/// A word that only stack traces have: `Traceback`, `panicked`, or a class such as `ValueError`.
+fn shows_internals(word: &[u8]) -> bool {
+    let class =
+        |ending: &[u8]| word.strip_suffix(ending).and_then(<[u8]>::last).is_some_and(u8::is_ascii_lowercase);
+    match word.last() {
+        Some(b'r') => class(b"Error"),
+        Some(b'n') => class(b"Exception"),
+        Some(b'k') => word == b"Traceback",
+        Some(b'd') => word == b"panicked",
+        Some(b'e') => word == b"backtrace",
+        _ => false,
+    }
+}
+
+/// What one run of letters and digits is.
+enum Segment {
+    Word,
+    Number,
+    /// A number with a unit, such as `30ms`: so many digits.
+    Measure(usize),
+    Whole(&'static str),
+}
+
+fn placeholder_of(segment: &[u8]) -> Segment {
+    let digits = segment.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return Segment::Word;
+    }
+    if digits == segment.len() {
+        return Segment::Number;
+    }
+    let leading = segment.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let hex = segment.iter().all(u8::is_ascii_hexdigit);
+    if segment.starts_with(b"0x") && segment[2..].iter().all(u8::is_ascii_hexdigit) && segment.len() > 2 {
+        return Segment::Whole("{hex}");
+    }
+    if leading == digits && segment.len() - digits <= 3 && !(hex && segment.len() >= 6) {
+        return Segment::Measure(digits);
+    }
+    if hex && segment.len() >= 4 {
+        return Segment::Whole("{hex}");
+    }
+    // `utf8`, `sha256` and `ipv6` are words; `a1b2c3` is an id.
+    let trailing = segment.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    if trailing == digits && digits <= 3 || segment.len() < 6 {
+        return Segment::Word;
+    }
+    Segment::Whole("{id}")
+}
+
+/// Digits with dots, commas and an exponent between them: `1,048,576`, `3.5`, `10.0.0.1`, `1e9`.
+fn number_length(rest: &[u8]) -> usize {
+    let digits = |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut length = digits(0);
+    while matches!(rest.get(length), Some(b'.' | b',')) {
+        match digits(length + 1) {
+            0 => break,
+            more => length += 1 + more,
+        }
+    }
+    length
+}
+
+/// Letters, digits, `_` and `-`: what a word is made of; other scripts count as letters.
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte >= 0x80
+}
+
+/// Bytes at which something may begin.
+const fn is_special(byte: u8) -> bool {
+    is_word(byte) || matches!(byte, b'\'' | b'"' | b'`' | b'[' | b'{' | b'/' | b'\\' | b'~' | b'.')
+}
+
+const fn ends_url(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'\'' | b'"' | b'`' | b'<' | b'>' | b')' | b',')
+}
+
+fn is_absolute_path(text: &[u8]) -> bool {
+    match text {
+        [b'/', first, rest @ ..] => is_word(*first) && rest.contains(&b'/'),
+        [drive, b':', b'\\', ..] => drive.is_ascii_alphabetic(),
+        [b'~', b'/', ..] => true,
+        _ => false,
+    }
+}
+
+fn path_length(rest: &[u8]) -> usize {
+    let ends = |byte: u8| byte.is_ascii_whitespace() || b"'\"`<>(),;:|".contains(&byte);
+    let length = rest.iter().position(|&byte| ends(byte)).unwrap_or(rest.len());
+    // A full stop ends the sentence, not the path.
+    length - usize::from(length > 1 && rest[length - 1] == b'.')
+}
+
+/// `src/store/log.rs`: two slashes, or one and an ending; `tools/call` is a name.
+fn relative_path_length(rest: &[u8], word: usize) -> Option<usize> {
+    if !matches!(rest.get(word), Some(b'/' | b'\\' | b'.')) {
+        return None;
+    }
+    let length = path_length(rest);
+    let path = &rest[..length];
+    let slashes = path.iter().filter(|&&byte| byte == b'/' || byte == b'\\').count();
+    let name = path.rsplit(|&byte| byte == b'/' || byte == b'\\').next()?;
+    let has_ending =
+        name.iter().rposition(|&byte| byte == b'.').is_some_and(|dot| dot > 0 && dot + 1 < name.len());
+    (slashes >= 2 || slashes == 1 && has_ending).then_some(length)
+}
+
+/// `8-4-4-4-12` hex digits.
+fn uuid_length(rest: &[u8]) -> Option<usize> {
+    const LENGTH: usize = 36;
+    let text = rest.get(..LENGTH)?;
+    let fits = text.iter().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    });
+    let ends = rest.get(LENGTH).is_none_or(|&byte| !is_word(byte));
+    (fits && ends).then_some(LENGTH)
+}
+
+fn email_length(rest: &[u8]) -> Option<usize> {
+    let local = rest
+        .iter()
+        .take(64)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || b"._%+-".contains(byte))
+        .count();
+    if rest.get(local) != Some(&b'@') {
+        return None;
+    }
+    let domain = &rest[local + 1..];
+    let length =
+        domain.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b".-".contains(byte)).count();
+    domain[..length].contains(&b'.').then_some(local + 1 + length)
+}
+
+/// `2026-11-16`, `2026-11-16T10:20:30.5Z`, `10:20:30`.
+fn time_length(rest: &[u8]) -> Option<usize> {
+    let digits = |from: usize, count: usize| {
+        rest.get(from..from + count).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+    };
+    let is = |at: usize, byte: u8| rest.get(at) == Some(&byte);
+    let clock = |from: usize| {
+        let minutes = digits(from, 2) && is(from + 2, b':') && digits(from + 3, 2);
+        let seconds = is(from + 5, b':') && digits(from + 6, 2);
+        (minutes && seconds).then(|| zone_end(rest, from + 8))
+    };
+    let date = digits(0, 4) && is(4, b'-') && digits(5, 2) && is(7, b'-') && digits(8, 2) && !digits(10, 1);
+    if !date {
+        return clock(0).filter(|_| !digits(2, 1));
+    }
+    match rest.get(10) {
+        Some(b'T' | b't' | b' ') => Some(clock(11).unwrap_or(10)),
+        _ => Some(10),
+    }
+}
+
+/// Past a fraction and a zone.
+fn zone_end(rest: &[u8], from: usize) -> usize {
+    let digits = |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut end = from;
+    if matches!(rest.get(end), Some(b'.' | b',')) && digits(end + 1) > 0 {
+        end += 1 + digits(end + 1);
+    }
+    match rest.get(end) {
+        Some(b'Z' | b'z') => end + 1,
+        Some(b'+' | b'-') if digits(end + 1) == 4 => end + 5,
+        Some(b'+' | b'-')
+            if digits(end + 1) == 2 && rest.get(end + 3) == Some(&b':') && digits(end + 4) == 2 =>
+        {
+            end + 6
+        }
+        _ => end,
+    }
+}
+
+#[cfg(test)]
+mod tests;
