@@ -94,5 +94,8 @@ fn report(name: &str, bytes: usize, lines: usize, total: &Count, parsing: Durati
     println!("  {} events, {} calls, {} unrecognized", total.events, total.calls, total.unrecognized);
     println!("  serde_json into Value  {:.3} us a line", each(parsing));
     println!("  faultline classify     {:.3} us a line", each(classifying));
-    println!("  ratio                  {:.3} (target 0.6)", classifying.as_secs_f64() / parsing.as_secs_f64());
+    println!(
+        "  ratio                  {:.3} (target 0.6)",
+        classifying.as_secs_f64() / parsing.as_secs_f64()
+    );
 }

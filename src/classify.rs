@@ -14,8 +14,8 @@ mod sink;
 mod summary;
 mod tally;
 
-use crate::terminal::{self, Look};
 use crate::registry;
+use crate::terminal::{self, Look};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use input::{Input, Line, Lines};
 use progress::Progress;
@@ -24,7 +24,6 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use summary::Summary;
 use taxonomy::{Classifier, Dialect, HashKey, Limits, Origin, Reason, Rules, Sink};
 
 const EXAMPLES: &str = "\
@@ -187,7 +186,6 @@ impl Run<'_> {
                 }
                 Line::TooLong => self.collector.unrecognized(Reason::TooLong),
             }
-            self.collector.check()?;
         }
         self.show(input)
     }
@@ -195,7 +193,12 @@ impl Run<'_> {
     /// Writes what has gathered, with the progress bar out of the way where both would meet.
     fn show(&mut self, input: &Input) -> io::Result<()> {
         let Self { progress, collector, look, .. } = self;
-        if look.terminal { progress.aside(|| collector.flush())? } else { collector.flush()? }
+        progress.tick();
+        if look.terminal {
+            progress.aside(|| collector.flush())?;
+        } else {
+            collector.flush()?;
+        }
         if collector.has_reports() {
             progress.aside(|| collector.report(&input.name));
         }

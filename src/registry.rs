@@ -10,8 +10,9 @@ pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Registry> {
         return Registry::builtin().context("the registry that ships is broken; please report this");
     };
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the registry file '{name}'; check the path given to --registry"))?;
+    let text = std::fs::read_to_string(file).with_context(|| {
+        format!("cannot read the registry file '{name}'; check the path given to --registry")
+    })?;
     Registry::with_operator_file(&name, &text)
         .context("the registry file is refused, and nothing of it is used; correct this line and try again")
 }

@@ -7,7 +7,8 @@
 //! is set; nothing here fails because stderr is closed.
 
 use clap::builder::styling::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement};
+use comfy_table::{LineStyle, Table, TableStyle};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +18,8 @@ use std::io::{self, IsTerminal, Write};
 pub(crate) struct Look {
     /// A person looks at it, rather than a program or a file.
     pub(crate) terminal: bool,
-    colour: bool,
+    /// It may be in colour.
+    pub(crate) colour: bool,
 }
 
 impl Look {
@@ -35,6 +37,9 @@ impl Look {
         table.set_header(headings.iter().map(|heading| self.strong(heading)));
         if self.terminal {
             table.load_style(RULED).set_content_arrangement(ContentArrangement::Dynamic);
+            if table.width().is_none_or(|width| width < NARROWEST) {
+                table.set_width(USUAL);
+            }
         } else {
             table.force_no_tty().load_style(TableStyle::new());
         }
@@ -42,6 +47,26 @@ impl Look {
             column.set_padding((0, 2));
         }
         table
+    }
+
+    /// Hides columns, in this order, until the table fits the terminal; true when some had to be.
+    pub(crate) fn fit(self, table: &mut Table, dispensable: &[usize]) -> bool {
+        let Some(width) = table.width().filter(|_| self.terminal) else { return false };
+        // Two spaces of padding, and the place of a line that is not drawn.
+        let needed: Vec<u16> =
+            table.column_max_content_widths().iter().map(|width| width.saturating_add(3)).collect();
+        let mut total = needed.iter().fold(0_u16, |sum, width| sum.saturating_add(*width));
+        let mut hidden = false;
+        for &index in dispensable {
+            if total > width
+                && let Some(column) = table.column_mut(index)
+            {
+                column.set_constraint(ColumnConstraint::Hidden);
+                total = total.saturating_sub(needed[index]);
+                hidden = true;
+            }
+        }
+        hidden
     }
 
     /// A heading, or anything else that should stand out.
@@ -65,6 +90,11 @@ impl Look {
         format!("{}{text}{}", style.render(), style.render_reset())
     }
 }
+
+/// A terminal that claims to be narrower does not know, as those of `script` and of some containers.
+const NARROWEST: u16 = 40;
+/// What a terminal is taken for that does not know its width.
+const USUAL: u16 = 80;
 
 /// One line under the headings, and no other.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -133,8 +163,8 @@ pub(crate) fn harmless_json(json: &mut String) {
 /// Writes a result to stdout.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()
+    let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    written.map_err(|error| io::Error::new(error.kind(), format!("cannot write to stdout: {error}")))
 }
 
 /// Says something on stderr. When nobody listens there, there is nobody to tell.
@@ -155,7 +185,6 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 }
 
 /// A share as a percentage; nothing of nothing is nothing.
-#[allow(clippy::cast_precision_loss)]
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     format!("{:.1} %", share * 100.0)

@@ -110,7 +110,9 @@ fn unpacked(mut raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let whole = Cursor::new(start).chain(raw);
     Ok(match packing {
         Packing::Plain => Box::new(whole),
-        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole))),
+        Packing::Gzip => {
+            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole)))
+        }
         Packing::Zstd => Box::new(zstd::Decoder::with_buffer(BufReader::with_capacity(CHUNK, whole))?),
     })
 }

@@ -1,23 +1,31 @@
 //! How far we are, on stderr, for a person who waits.
 //!
-//! What always holds: nothing is drawn unless files are read and stderr is a terminal, and nothing of it is
-//! left behind.
+//! What always holds: nothing is drawn unless files are read and stderr is a terminal, nor for work that is done
+//! in a moment, and nothing of it is left behind.
 
 use super::input::Input;
 use crate::terminal::safe;
-use indicatif::{ProgressBar, ProgressBarIter, ProgressStyle};
+use indicatif::{ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
 
 const KNOWN: &str = "{bytes:>10} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left  {wide_msg}";
 const ENDLESS: &str = "{spinner} {bytes} {bytes_per_sec}  {wide_msg}";
 
+/// Nobody waits for less than this, and a bar that flashes by would only spoil what `head` prints.
+const PATIENCE: Duration = Duration::from_millis(300);
+
 /// A progress bar, or none.
-pub(super) struct Progress(ProgressBar);
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// To be drawn once it has been worth it.
+    pending: bool,
+}
 
 impl Progress {
     /// No bar.
     pub(super) fn none() -> Self {
-        Self(ProgressBar::hidden())
+        Self { bar: ProgressBar::hidden(), pending: false }
     }
 
     /// A bar for these inputs, if anybody can see it.
@@ -27,28 +35,44 @@ impl Progress {
         }
         // A pipe has no length.
         let total: Option<u64> = inputs.iter().map(Input::bytes).sum();
-        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template(if total.is_some() { KNOWN } else { ENDLESS });
-        Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")))
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        Self { bar: bar.with_style(style), pending: true }
+    }
+
+    /// Called now and then: draws the bar when its time has come.
+    pub(super) fn tick(&mut self) {
+        if self.pending && self.bar.elapsed() >= PATIENCE {
+            self.pending = false;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
     }
 
     /// Counts what is read, before it is unpacked.
     pub(super) fn watch<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
-        self.0.wrap_read(reader)
+        self.bar.wrap_read(reader)
     }
 
     /// Says which input is read.
     pub(super) fn at(&self, input: &Input) {
-        self.0.set_message(safe(&input.name).into_owned());
+        self.bar.set_message(safe(&input.name).into_owned());
     }
 
     /// Writes something else to the terminal, without the bar in between.
     pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.0.suspend(write)
+        self.bar.suspend(write)
     }
 
     /// Takes the bar away.
     pub(super) fn end(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Also when we stop early, because nobody reads our output any more.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
     }
 }

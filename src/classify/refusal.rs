@@ -6,7 +6,9 @@ use std::io::{Error, ErrorKind};
 pub(super) fn opening(name: &str, error: &Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("cannot open '{name}': there is no such file; check the path"),
-        ErrorKind::PermissionDenied => format!("cannot open '{name}': you may not read it; check its permissions"),
+        ErrorKind::PermissionDenied => {
+            format!("cannot open '{name}': you may not read it; check its permissions")
+        }
         _ => reading(name, error),
     }
 }

@@ -48,13 +48,9 @@ impl Collector {
         Self { line: 0, tally: Tally::default(), output, unreadable: Vec::new(), failure: None }
     }
 
-    /// Passes on a failure to write.
-    pub(super) fn check(&mut self) -> io::Result<()> {
-        self.failure.take().map_or(Ok(()), Err)
-    }
-
-    /// Writes the events that wait.
+    /// Writes the events that wait. Also fails when a write before this one did.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.failure.take().map_or(Ok(()), Err)?;
         if let Output::Events { waiting, .. } = &mut self.output
             && !waiting.is_empty()
         {
@@ -104,5 +100,18 @@ impl Sink for Collector {
         if self.tally.refuse(reason) {
             self.unreadable.push((self.line, reason));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_failed_is_not_forgotten() {
+        let mut collector = Collector::new(Output::events());
+        assert!(collector.flush().is_ok());
+        collector.failure = Some(io::ErrorKind::StorageFull.into());
+        assert!(collector.flush().is_err());
     }
 }

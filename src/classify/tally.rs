@@ -67,7 +67,11 @@ impl fmt::Display for Tally {
     }
 }
 
-fn write_reasons(f: &mut fmt::Formatter<'_>, what: &str, reasons: &BTreeMap<&'static str, u64>) -> fmt::Result {
+fn write_reasons(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    reasons: &BTreeMap<&'static str, u64>,
+) -> fmt::Result {
     write!(f, "; {} {what}", indicatif::HumanCount(total(reasons)))?;
     let list: Vec<String> =
         reasons.iter().map(|(reason, &count)| format!("{reason} {}", indicatif::HumanCount(count))).collect();

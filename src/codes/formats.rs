@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use taxonomy::registry::{MessageTemplate, Origin};
 
 /// The columns of the CSV form, in this order for good: scripts depend on it.
-const CSV_HEADER: &str = "dialect,code,name,canonical,category,severity,retryable,recovery,http_status,description";
+const CSV_HEADER: &str =
+    "dialect,code,name,canonical,category,severity,retryable,recovery,http_status,description";
+
+/// Columns that a narrow terminal does without, the first to go first; CSV and JSON have them all.
+const DISPENSABLE: [usize; 5] = [7, 6, 4, 5, 2];
 
 /// A table for a person. The category is the first word of the canonical code, and a name that is the code
 /// again tells nothing: both would only take room.
@@ -30,6 +34,10 @@ pub(super) fn table(codes: &[Code<'_>], look: Look) -> String {
             ]
             .map(cell),
         );
+    }
+    if look.fit(&mut table, &DISPENSABLE) {
+        return terminal::text_of(&table)
+            + "Some columns are left out for want of room; --format csv has them.\n";
     }
     terminal::text_of(&table)
 }
@@ -86,7 +94,8 @@ fn quoted(field: &str) -> String {
 /// A JSON list, one code a line, with its fields in the order of the CSV columns and the rest behind.
 pub(super) fn json(codes: &[Code<'_>]) -> String {
     let objects: Vec<String> = codes.iter().map(|code| format!("\n  {}", object(code))).collect();
-    let mut text = if objects.is_empty() { "[]\n".to_owned() } else { format!("[{}\n]\n", objects.join(",")) };
+    let mut text =
+        if objects.is_empty() { "[]\n".to_owned() } else { format!("[{}\n]\n", objects.join(",")) };
     terminal::harmless_json(&mut text);
     text
 }
@@ -119,7 +128,8 @@ fn object(code: &Code<'_>) -> String {
         ]);
     }
     // The keys are ours and need no escaping; written by hand, since a map would sort them.
-    let fields: Vec<String> = fields.iter().map(|(key, value): &(_, Value)| format!("\"{key}\":{value}")).collect();
+    let fields: Vec<String> =
+        fields.iter().map(|(key, value): &(_, Value)| format!("\"{key}\":{value}")).collect();
     format!("{{{}}}", fields.join(","))
 }
 

@@ -17,7 +17,10 @@ pub(super) fn explanation(code: &str, named: &[Code<'_>], known: &[Code<'_>], re
     if !named.is_empty() {
         let dialects: Vec<String> =
             named.iter().map(|code| format!("{} ({})", code.dialect, code.entry.meaning.category)).collect();
-        return format!("'{shown}' is not there, but in: {}; leave out --dialect and --category", dialects.join(", "));
+        return format!(
+            "'{shown}' is not there, but in: {}; leave out --dialect and --category",
+            dialects.join(", ")
+        );
     }
     let mut lines = vec![format!("no dialect has an entry for '{shown}'")];
     match code.parse::<i64>() {
@@ -34,7 +37,8 @@ pub(super) fn explanation(code: &str, named: &[Code<'_>], known: &[Code<'_>], re
 
 /// A number is taken for what its range says, and ranges belong to dialects.
 fn by_range(number: i64, registry: &Registry) -> Vec<String> {
-    let mut ranges: Vec<&Range> = registry.ranges().iter().filter(|range| range.numbers.contains(&number)).collect();
+    let mut ranges: Vec<&Range> =
+        registry.ranges().iter().filter(|range| range.numbers.contains(&number)).collect();
     ranges.sort_by_key(|range| range.numbers.end() - range.numbers.start());
     if ranges.is_empty() {
         return vec![UNPLACED.to_owned()];
@@ -43,7 +47,8 @@ fn by_range(number: i64, registry: &Registry) -> Vec<String> {
 }
 
 /// How a code is placed that neither a range nor a prefix knows.
-const UNPLACED: &str = "It would be UNKNOWN, unless the payload names a category, a status or a telling message";
+const UNPLACED: &str =
+    "It would be UNKNOWN, unless the payload names a category, a status or a telling message";
 
 fn in_range(range: &Range) -> String {
     let (low, high) = (range.numbers.start(), range.numbers.end());
@@ -59,12 +64,15 @@ fn by_name(code: &str, registry: &Registry) -> String {
     if Category::from_word(code).is_some() {
         return format!("It is a category; list its codes with: faultline codes --category {code}");
     }
-    if let Some(audit) = registry.audits().iter().find(|audit| audit.event == code || audit.canonical == code) {
+    if let Some(audit) = registry.audits().iter().find(|audit| audit.event == code || audit.canonical == code)
+    {
         return format!("It is an audit event, not a failure: {}", audit.description);
     }
     match registry.category(code) {
         Category::Unknown => UNPLACED.to_owned(),
-        category => format!("It would be taken for {category} in every dialect, by what its name starts with"),
+        category => {
+            format!("It would be taken for {category} in every dialect, by what its name starts with")
+        }
     }
 }
 
@@ -96,7 +104,8 @@ fn near(code: &str, known: &[Code<'_>]) -> Vec<String> {
 fn likeness(wanted: &str, name: &str) -> Option<u64> {
     let longest = wanted.chars().count().max(name.chars().count());
     // A name much longer than any of ours is no slip, and measuring it would take its time.
-    let distance = (longest <= 100).then(|| distance(&wanted.to_ascii_lowercase(), &name.to_ascii_lowercase()))?;
+    let distance =
+        (longest <= 100).then(|| distance(&wanted.to_ascii_lowercase(), &name.to_ascii_lowercase()))?;
     (distance <= longest.div_ceil(4)).then_some(distance as u64)
 }
 

@@ -23,6 +23,12 @@ use build::Scratch;
 use emit::Emitter;
 use std::sync::Arc;
 
+/// Keys of details and attributes that no specification names, but many records have.
+const OTHER_COMMON_KEYS: [&str; 12] = [
+    "type", "hint", "level", "severity", "audit", "method", "path", "logger", "host", "caller", "stream",
+    "id",
+];
+
 /// What does not change from record to record: the registry, redaction, names and limits.
 #[derive(Debug, Clone)]
 pub struct Rules {
@@ -36,12 +42,11 @@ impl Rules {
     /// Rules from a registry, with the key of the token hash.
     #[must_use]
     pub fn new(registry: Registry, hash_key: HashKey, limits: Limits) -> Self {
-        Self {
-            redactor: Redactor::new(hash_key, &registry.operator().redaction),
-            names: Names::new(&registry.operator().fields),
-            registry,
-            limits,
-        }
+        let mut redactor = Redactor::new(hash_key, &registry.operator().redaction);
+        let named =
+            registry.entries().iter().flat_map(|entry| &entry.details).map(|field| field.name.as_str());
+        redactor.judge(named.chain(OTHER_COMMON_KEYS));
+        Self { redactor, names: Names::new(&registry.operator().fields), registry, limits }
     }
 
     /// The registry in use.

@@ -176,10 +176,13 @@ impl Names {
 
     /// Sorts the fields of an object into slots.
     pub(crate) fn sort<'t>(&self, object: Json<'t>) -> Sorted<'t> {
-        let mut sorted = Sorted { object, parts: [None; PARTS], fields: [None; FIELDS] };
+        let mut sorted = Sorted { object, has_unknown: false, parts: [None; PARTS], fields: [None; FIELDS] };
         let mut ranks = [u8::MAX; FIELDS];
         for (key, value) in object.fields() {
-            let Some(role) = self.0.get(key) else { continue };
+            let Some(role) = self.0.get(key) else {
+                sorted.has_unknown = true;
+                continue;
+            };
             if value.is_null() {
                 continue;
             }
@@ -198,10 +201,15 @@ impl Names {
     }
 }
 
+/// Operations are hardly ever written in capitals, so one look is enough for most.
+fn is_http_verb(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase()) && HTTP_VERBS.contains(&text)
+}
+
 /// A value that can be what its name promises; another name may still have one.
 fn usable(field: Field, value: Json<'_>) -> bool {
     match field {
-        Field::Operation => value.as_str().is_some_and(|text| !HTTP_VERBS.contains(&text)),
+        Field::Operation => value.as_str().is_some_and(|text| !is_http_verb(text)),
         Field::HttpStatus => http_status(value).is_some(),
         _ => true,
     }
@@ -218,6 +226,8 @@ pub(crate) fn http_status(value: Json<'_>) -> Option<u16> {
 pub(crate) struct Sorted<'t> {
     /// The object itself.
     pub(crate) object: Json<'t>,
+    /// There are keys that are nothing to us.
+    has_unknown: bool,
     parts: [Option<Json<'t>>; PARTS],
     pub(crate) fields: Fields<'t>,
 }
@@ -226,6 +236,12 @@ impl<'t> Sorted<'t> {
     /// The value of a part that is there and not null.
     pub(crate) fn part(&self, part: Part) -> Option<Json<'t>> {
         self.parts[part as usize]
+    }
+
+    /// True when the object may have attributes.
+    pub(crate) fn has_attributes(&self) -> bool {
+        let beside = [Part::Id, Part::Msg, Part::Message, Part::Event];
+        self.has_unknown || beside.into_iter().any(|part| self.part(part).is_some())
     }
 
     pub(crate) fn field(&self, field: Field) -> Option<Json<'t>> {

@@ -7,9 +7,14 @@ use std::sync::LazyLock;
 /// A field with a meaning. Fields that rank among each other stand in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
+    Code,
+    Message,
+    Details,
+    Data,
+    Retryable,
+    Type,
     HttpStatus,
     Status,
-    Retryable,
     Category,
     Operation,
     Tool,
@@ -34,9 +39,21 @@ pub(crate) enum Key {
     RetryAfterCamel,
 }
 
+impl Key {
+    /// What every error is made of.
+    fn is_of_error(self) -> bool {
+        matches!(self, Self::Code | Self::Message | Self::Details | Self::Data | Self::Retryable)
+    }
+}
+
 const KEYS: usize = Key::RetryAfterCamel as usize + 1;
 
-const NAMES: [(&str, Key); 38] = [
+const NAMES: [(&str, Key); 43] = [
+    ("code", Key::Code),
+    ("message", Key::Message),
+    ("details", Key::Details),
+    ("data", Key::Data),
+    ("type", Key::Type),
     ("http_status", Key::HttpStatus),
     ("status", Key::Status),
     ("retryable", Key::Retryable),
@@ -82,27 +99,44 @@ static KNOWN: LazyLock<Known<Key>> =
 
 /// The meaningful fields of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Details<'t>([Option<Json<'t>>; KEYS]);
+pub(crate) struct Details<'t> {
+    fields: [Option<Json<'t>>; KEYS],
+    /// There are fields beside those that make up an error.
+    has_others: bool,
+}
 
 impl<'t> Details<'t> {
     /// Nothing.
-    pub(crate) const NONE: Self = Self([None; KEYS]);
+    pub(crate) const NONE: Self = Self { fields: [None; KEYS], has_others: false };
 
     /// Sorts the fields of an object, if it is one; those that are null do not count.
     pub(crate) fn read(object: Option<Json<'t>>) -> Self {
         let mut details = Self::NONE;
+        let known = &*KNOWN;
         for (name, value) in object.into_iter().flat_map(Json::fields) {
-            if let Some(key) = KNOWN.get(name)
+            let key = known.get(name);
+            details.has_others |= key.is_none_or(|key| !key.is_of_error());
+            if let Some(key) = key
                 && !value.is_null()
             {
-                details.0[key as usize] = Some(value);
+                details.fields[key as usize] = Some(value);
             }
         }
         details
     }
 
+    /// The fields of an error object that are not already read as its parts.
+    pub(crate) fn others(&self, object: Option<Json<'t>>) -> impl Iterator<Item = (&'t str, Json<'t>)> {
+        let known = &*KNOWN;
+        object
+            .filter(|_| self.has_others)
+            .into_iter()
+            .flat_map(Json::fields)
+            .filter(|(name, value)| !value.is_null() && known.get(name).is_none_or(|key| !key.is_of_error()))
+    }
+
     pub(crate) fn get(&self, key: Key) -> Option<Json<'t>> {
-        self.0[key as usize]
+        self.fields[key as usize]
     }
 
     pub(crate) fn text(&self, key: Key) -> Option<&'t str> {

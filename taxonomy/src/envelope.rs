@@ -12,6 +12,7 @@ mod reply;
 
 use crate::code::Code;
 use crate::context::{Field, Fields, Names, Part, Sorted, filled};
+use crate::details::{Details, Key};
 use crate::dialect::Dialect;
 use crate::event::Kind;
 use crate::json::{Json, Parser};
@@ -37,6 +38,8 @@ const WRAPPERS: [Part; 10] = [
 pub(crate) struct Scope<'t> {
     /// The outermost object: attributes come from it.
     pub(crate) record: Option<Json<'t>>,
+    /// Whether it has any.
+    pub(crate) has_attributes: bool,
     /// The object that holds the envelope.
     pub(crate) envelope: Option<Json<'t>>,
     /// The context fields gathered on the way in; the outer ones hold.
@@ -52,6 +55,7 @@ pub(crate) struct Scope<'t> {
 impl Scope<'_> {
     pub(crate) const EMPTY: Self = Self {
         record: None,
+        has_attributes: false,
         envelope: None,
         fields: [None; crate::context::FIELDS],
         hidden: false,
@@ -70,6 +74,8 @@ pub(crate) struct Failure<'t> {
     pub(crate) message: Option<&'t str>,
     /// The error object; none when the error is a text.
     pub(crate) error: Option<Json<'t>>,
+    /// The fields of the error object that mean something.
+    pub(crate) beside: Details<'t>,
     pub(crate) details: Option<Json<'t>>,
     /// The class of the exception behind it.
     pub(crate) type_name: Option<&'t str>,
@@ -88,6 +94,7 @@ impl<'t> Failure<'t> {
             code: Code::Missing,
             message: None,
             error: None,
+            beside: Details::NONE,
             details: None,
             type_name: None,
             confirmation: None,
@@ -97,24 +104,27 @@ impl<'t> Failure<'t> {
 
     /// A failure from an object with `code`, `message` and `details` or `data`.
     fn of_object(shape: Dialect, error: Json<'t>) -> Self {
-        let mut failure = Self { error: Some(error), ..Self::of_shape(shape) };
-        for (key, value) in error.fields() {
-            match key {
-                "code" => failure.code = Code::read(Some(value)),
-                "message" => failure.message = value.as_str(),
-                "details" if !value.is_null() => failure.details = Some(value),
-                "data" if !value.is_null() && failure.details.is_none() => failure.details = Some(value),
-                "type" => failure.type_name = value.as_str(),
-                _ => {}
-            }
+        let beside = Details::read(Some(error));
+        Self {
+            error: Some(error),
+            code: Code::read(error_code(&beside, error)),
+            message: beside.text(Key::Message),
+            details: beside.get(Key::Details).or(beside.get(Key::Data)),
+            type_name: beside.text(Key::Type),
+            beside,
+            ..Self::of_shape(shape)
         }
-        failure
     }
 
     /// A failure of which a text is all there is.
     fn of_text(shape: Dialect, message: &'t str) -> Self {
         Self { message: Some(message), is_text: true, ..Self::of_shape(shape) }
     }
+}
+
+/// A code that is there but `null` is not the same as none.
+fn error_code<'t>(beside: &Details<'t>, error: Json<'t>) -> Option<Json<'t>> {
+    beside.get(Key::Code).or_else(|| error.get("code"))
 }
 
 /// What an envelope says.
@@ -173,7 +183,7 @@ impl<R: Receiver> Finder<'_, R> {
     }
 
     fn record_item(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
-        let scope = Scope { record: value.is_object().then_some(value), ..Scope::EMPTY };
+        let scope = Scope::EMPTY;
         let looked = self.look(value, &scope, parsers).or_else(|reason| {
             // Only now, when nothing better was found, is a bare HTTP status worth something.
             self.status_only(value, &scope, parsers).map_err(|other| worse(reason, other))
@@ -197,6 +207,11 @@ impl<R: Receiver> Finder<'_, R> {
         let sorted = self.names.sort(value);
         let scope = Scope {
             record: scope.record.or(Some(value)),
+            has_attributes: if scope.record.is_none() {
+                sorted.has_attributes()
+            } else {
+                scope.has_attributes
+            },
             envelope: Some(value),
             fields: filled(&scope.fields, &meta(self.names, &sorted)),
             ..*scope
@@ -298,7 +313,13 @@ impl<R: Receiver> Finder<'_, R> {
             return self.open(text, parsers, |finder, json, deeper| finder.status_only(json, scope, deeper));
         }
         let sorted = self.names.sort(value);
-        let scope = Scope { envelope: Some(value), fields: filled(&scope.fields, &sorted.fields), ..*scope };
+        let scope = Scope {
+            record: scope.record.or(Some(value)),
+            has_attributes: scope.record.is_some() && scope.has_attributes || sorted.has_attributes(),
+            envelope: Some(value),
+            fields: filled(&scope.fields, &sorted.fields),
+            ..*scope
+        };
         if let Some(status) = sorted.field(Field::HttpStatus).and_then(crate::context::http_status) {
             let found = if status >= 400 {
                 Found::Failure(error_shapes::of_status(&sorted))

@@ -149,7 +149,7 @@ pub enum TimeSource {
 }
 
 /// One call, or several alike: what rates are counted against.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
     /// The error model that the reply shows.
     pub dialect: Dialect,
@@ -158,7 +158,7 @@ pub struct Call<'a> {
     /// How many calls this stands for.
     pub count: u64,
     /// Who, where and when.
-    pub context: Context<'a>,
+    pub context: &'a Context<'a>,
 }
 
 /// Takes what a record yields, in the order found.

@@ -8,16 +8,10 @@
 #[derive(Debug, Clone)]
 pub(crate) struct Known<T> {
     /// A power of two, at least four times as long as there are names, so that a miss ends at once.
-    slots: Vec<Option<Slot<T>>>,
+    digests: Vec<Digest>,
+    /// What belongs to each digest: the name is compared as well when the digest does not cover it.
+    names: Vec<Option<(String, T)>>,
     count: usize,
-}
-
-#[derive(Debug, Clone)]
-struct Slot<T> {
-    digest: Digest,
-    /// Compared as well when the digest does not cover it.
-    name: String,
-    value: T,
 }
 
 /// The length, the first eight and the last eight bytes of a name.
@@ -29,6 +23,9 @@ struct Digest {
 }
 
 impl Digest {
+    /// Of no name.
+    const EMPTY: Self = Self { length: usize::MAX, first: 0, last: 0 };
+
     /// A longer name is not told by its digest alone.
     const COVERS: usize = 16;
 
@@ -64,36 +61,41 @@ impl Digest {
 
 impl<T: Copy> Known<T> {
     pub(crate) fn new(names: impl IntoIterator<Item = (String, T)>) -> Self {
-        let mut known = Self { slots: vec![None; 64], count: 0 };
+        let mut known = Self::with_slots(64);
         for (name, value) in names {
             known.insert(name, value);
         }
         known
     }
 
+    fn with_slots(slots: usize) -> Self {
+        Self { digests: vec![Digest::EMPTY; slots], names: vec![None; slots], count: 0 }
+    }
+
     /// Adds a name, or gives a known one a new value.
     pub(crate) fn insert(&mut self, name: String, value: T) {
-        if (self.count + 1) * 4 > self.slots.len() {
+        if (self.count + 1) * 4 > self.digests.len() {
             self.grow();
         }
         let slot = self.slot(&name);
-        self.count += usize::from(self.slots[slot].is_none());
-        self.slots[slot] = Some(Slot { digest: Digest::of(name.as_bytes()), name, value });
+        self.count += usize::from(self.names[slot].is_none());
+        self.digests[slot] = Digest::of(name.as_bytes());
+        self.names[slot] = Some((name, value));
     }
 
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<T> {
-        self.slots[self.slot(name)].as_ref().map(|slot| slot.value)
+        self.names[self.slot(name)].as_ref().map(|&(_, value)| value)
     }
 
     /// The slot that holds the name, or the empty one where it would be.
     #[inline]
     fn slot(&self, name: &str) -> usize {
-        let mask = self.slots.len() - 1;
+        let mask = self.digests.len() - 1;
         let digest = Digest::of(name.as_bytes());
         let mut at = digest.hash() & mask;
-        while let Some(slot) = &self.slots[at] {
-            if slot.digest == digest && (digest.length <= Digest::COVERS || slot.name == name) {
+        while self.digests[at] != Digest::EMPTY {
+            if self.digests[at] == digest && (digest.length <= Digest::COVERS || self.is_at(at, name)) {
                 break;
             }
             at = (at + 1) & mask;
@@ -101,12 +103,15 @@ impl<T: Copy> Known<T> {
         at
     }
 
+    fn is_at(&self, at: usize, name: &str) -> bool {
+        self.names[at].as_ref().is_some_and(|(known, _)| known == name)
+    }
+
     fn grow(&mut self) {
-        let slots = std::mem::take(&mut self.slots);
-        self.slots = vec![None; slots.len() * 2];
-        for slot in slots.into_iter().flatten() {
-            let at = self.slot(&slot.name);
-            self.slots[at] = Some(slot);
+        let larger = Self::with_slots(self.digests.len() * 2);
+        let smaller = std::mem::replace(self, larger);
+        for (name, value) in smaller.names.into_iter().flatten() {
+            self.insert(name, value);
         }
     }
 }

@@ -17,6 +17,7 @@ mod scan;
 
 use crate::category::words;
 use crate::json::{Json, Scalar, write};
+use crate::known::Known;
 use crate::registry::RedactionSettings;
 use keys::{KeyKind, SecretKeys};
 use siphasher::sip::SipHasher24;
@@ -88,6 +89,8 @@ impl fmt::Display for TokenHash {
 pub struct Redactor {
     hash_key: HashKey,
     keys: SecretKeys,
+    /// Keys that specifications name, judged once; their own text is known to need no care.
+    judged: Known<KeyKind>,
     patterns: Vec<regex::Regex>,
     /// One bit a [`Rule`].
     off: u16,
@@ -100,8 +103,20 @@ impl Redactor {
         Self {
             hash_key,
             keys: SecretKeys::new(&settings.keys),
+            judged: Known::new([]),
             patterns: settings.patterns.clone(),
             off: settings.off.iter().fold(0, |bits, &rule| bits | 1 << rule as u16),
+        }
+    }
+
+    /// Judges keys ahead of time that many records will have.
+    pub(crate) fn judge<'k>(&mut self, keys: impl IntoIterator<Item = &'k str>) {
+        for key in keys {
+            let is_plain_text =
+                matches!(self.text(key), Cow::Borrowed(_)) && !key.bytes().any(write::needs_escape);
+            if is_plain_text {
+                self.judged.insert(key.to_owned(), self.key_kind(key));
+            }
         }
     }
 
@@ -125,7 +140,7 @@ impl Redactor {
     /// A text without its secrets; borrowed when there were none.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let scanned = if scan::is_plain(text) { Cow::Borrowed(text) } else { self.scan(text) };
+        let scanned = self.scan(text);
         if self.patterns.is_empty() { scanned } else { self.own_patterns(scanned) }
     }
 
@@ -202,9 +217,20 @@ impl Redactor {
     /// Appends one field, with a comma before it unless it is the first.
     pub(crate) fn field(&self, out: &mut String, first: &mut bool, key: &str, value: Json<'_>, end: usize) {
         comma(out, first);
-        write::string(out, &self.text(key));
-        out.push(':');
-        match self.key_kind(key) {
+        let kind = match self.judged.get(key) {
+            Some(kind) => {
+                out.push('"');
+                out.push_str(key);
+                out.push_str("\":");
+                kind
+            }
+            None => {
+                write::string(out, &self.text(key));
+                out.push(':');
+                self.key_kind(key)
+            }
+        };
+        match kind {
             KeyKind::Plain => self.json(out, value, end),
             KeyKind::Secret => secret(out, value),
             KeyKind::Token => self.token(out, value, end),

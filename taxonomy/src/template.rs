@@ -142,12 +142,12 @@ impl Walk<'_> {
 
     fn word(&mut self, out: &mut String) {
         let rest = &self.bytes[self.at..];
-        let mut digits = 0;
-        let is_in_word = |&&byte: &&u8| {
-            digits += usize::from(byte.is_ascii_digit());
-            is_word(byte)
-        };
-        let length = rest.iter().take_while(is_in_word).count();
+        let mut kinds = 0;
+        let length = rest.iter().position(|&byte| {
+            kinds |= KIND[usize::from(byte)];
+            !is_word(byte)
+        });
+        let length = length.unwrap_or(rest.len());
         self.noticed.internals |= shows_internals(&rest[..length]);
         if self.has_signs
             && let Some((length, placeholder)) = address(rest, length)
@@ -155,7 +155,7 @@ impl Walk<'_> {
             self.noticed.path |= rest[1..].starts_with(b":\\");
             return self.replace(out, length, placeholder);
         }
-        if digits == 0 {
+        if kinds & DIGIT == 0 {
             return self.keep(out, self.at + length);
         }
         if let Some(length) = time_length(rest) {
@@ -279,13 +279,32 @@ fn number_length(rest: &[u8]) -> usize {
 
 /// Letters, digits, `_` and `-`: what a word is made of; other scripts count as letters.
 const fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte >= 0x80
+    KIND[byte as usize] & WORD != 0
 }
 
 /// Bytes at which something may begin.
 const fn is_special(byte: u8) -> bool {
-    is_word(byte) || matches!(byte, b'\'' | b'"' | b'`' | b'[' | b'{' | b'/' | b'\\' | b'~' | b'.')
+    KIND[byte as usize] != 0
 }
+
+const WORD: u8 = 1;
+const DIGIT: u8 = 2;
+const OPENS: u8 = 4;
+
+const KIND: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' => WORD | DIGIT,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'-' | 0x80.. => WORD,
+            b'\'' | b'"' | b'`' | b'[' | b'{' | b'/' | b'\\' | b'~' | b'.' => OPENS,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 const fn ends_url(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'\'' | b'"' | b'`' | b'<' | b'>' | b')' | b',')

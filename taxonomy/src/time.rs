@@ -6,7 +6,7 @@ use crate::json::Json;
 /// The time a value stands for, if it stands for one.
 pub(crate) fn read(value: Json<'_>) -> Option<i64> {
     match value.as_str() {
-        Some(text) => parse(text.trim()),
+        Some(text) => parse(text.trim_ascii()),
         None => value.as_i64().and_then(epoch).or_else(|| value.as_f64().and_then(epoch_fraction)),
     }
 }
@@ -40,21 +40,26 @@ fn epoch_fraction(number: f64) -> Option<i64> {
 /// `2026-11-16T10:20:30[.fraction](Z|+01:00)`: the form nearly every record uses, so it has a path of its
 /// own; other forms go through `jiff`.
 fn rfc3339(text: &[u8]) -> Option<i64> {
-    let number = |from: usize, to: usize| {
-        text.get(from..to)?
-            .iter()
-            .try_fold(0_i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
+    let fixed: &[u8; 19] = text.first_chunk()?;
+    // Every place is a digit or a separator; what is neither shows in `odd`.
+    let mut odd = 0;
+    let mut digits = |places: std::ops::Range<usize>| {
+        fixed[places].iter().fold(0_i64, |number, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            odd |= u8::from(digit > 9);
+            number * 10 + i64::from(digit)
+        })
     };
-    let is = |at: usize, allowed: &[u8]| text.get(at).is_some_and(|byte| allowed.contains(byte));
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    let separators = is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":");
+    let (year, month, day) = (digits(0..4), digits(5..7), digits(8..10));
+    let (hour, minute, second) = (digits(11..13), digits(14..16), digits(17..19));
+    let separators =
+        [fixed[4], fixed[7], fixed[13], fixed[16]] == *b"--::" && matches!(fixed[10], b'T' | b't' | b' ');
     let in_range = (1..=12).contains(&month)
         && (1..=days_in(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second < 60;
-    if !separators || !in_range {
+    if odd != 0 || !separators || !in_range {
         return None;
     }
     let (micros, zone) = fraction(text, 19);

@@ -4,7 +4,7 @@ use super::super::tally::Tally;
 use super::{CodeRow, Counts, Group, Summary};
 use crate::terminal::{self, Look, cell, counted, figure, share};
 use clap::builder::styling::AnsiColor;
-use comfy_table::Row;
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, Row, Table};
 use indicatif::HumanCount;
 use std::cmp::Reverse;
 use taxonomy::{Category, Kind};
@@ -35,8 +35,8 @@ impl Summary {
         let kind = |kind: Kind| self.kinds.get(&kind).copied().unwrap_or_default();
         let calls = tally.worked + tally.failed + tally.hidden;
         format!(
-            "{} in {}: {}, {}, {}.\n{}: {} worked, {} failed openly, {} failed in a reply that says success \
-             ({} of all failures are hidden).\n",
+            "{} in {}: {}, {}, {}.\n{}: {} worked, {} failed openly, {} failed inside a success.\n\
+             {} of all failures are hidden.\n",
             counted(tally.events, "event"),
             counted(tally.lines, "line"),
             counted(kind(Kind::Error), "error"),
@@ -52,13 +52,18 @@ impl Summary {
 
     fn bars(&self, look: Look) -> String {
         let most = self.categories.values().map(|counts| counts.events).max().unwrap_or_default();
-        let rows = Category::ALL.iter().filter_map(|category| Some((category, self.categories.get(category)?)));
+        let rows =
+            Category::ALL.iter().filter_map(|category| Some((category, self.categories.get(category)?)));
         let mut text = String::new();
         for (category, counts) in rows {
             text.push_str(&bar(*category, *counts, most, look));
         }
         let legend = format!("{} hidden in a success", look.paint("▒", AnsiColor::Yellow));
-        text.push_str(&format!("{:12}{} open failures, warnings, audit events   {legend}\n", "", look.paint("█", AnsiColor::Cyan)));
+        text.push_str(&format!(
+            "{:12}{} open failures, warnings, audit events   {legend}\n",
+            "",
+            look.paint("█", AnsiColor::Cyan)
+        ));
         text
     }
 
@@ -90,13 +95,25 @@ impl Summary {
         if self.groups.other.events > 0 {
             table.add_row(with_counts(["(other)", "", "", ""].map(cell), self.groups.other, look));
         }
+        keep_whole(&mut table, look);
         let left: Vec<Counts> = groups.iter().skip(top).map(|group| group.counts).collect();
         terminal::text_of(&table) + &below("group", &left, self.groups.limit, self.groups.other)
     }
 }
 
+/// Leaves the room of a terminal to the templates: what is copied from the table stays in one piece, and where
+/// there is little room, the code is in the table above.
+fn keep_whole(table: &mut Table, look: Look) {
+    let is_narrow = look.terminal && table.width().is_some_and(|width| width < 110);
+    for (index, constraint) in [(0, ColumnConstraint::ContentWidth), (1, ColumnConstraint::Hidden)] {
+        if let Some(column) = table.column_mut(index).filter(|_| is_narrow || index == 0) {
+            column.set_constraint(constraint);
+        }
+    }
+}
+
 /// A name, or a sign that there is none: an empty cell would leave columns hard to tell apart.
-fn named(name: &str) -> comfy_table::Cell {
+fn named(name: &str) -> Cell {
     cell(if name.is_empty() { "-" } else { name })
 }
 
@@ -109,12 +126,12 @@ fn place(group: &Group) -> String {
     }
 }
 
-fn with_counts(names: impl IntoIterator<Item = comfy_table::Cell>, counts: Counts, look: Look) -> Row {
+fn with_counts(names: impl IntoIterator<Item = Cell>, counts: Counts, look: Look) -> Row {
     let mut row: Row = names.into_iter().collect::<Vec<_>>().into();
     row.add_cell(figure(&HumanCount(counts.events).to_string()));
     let hidden = share(counts.hidden, counts.events);
     let hidden = if counts.hidden > 0 { look.marked(&hidden) } else { cell(&hidden) };
-    row.add_cell(hidden.set_alignment(comfy_table::CellAlignment::Right));
+    row.add_cell(hidden.set_alignment(CellAlignment::Right));
     row
 }
 

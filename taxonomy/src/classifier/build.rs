@@ -9,7 +9,7 @@ use crate::denial::Denial;
 use crate::details::{Details, Key};
 use crate::dialect::Dialect;
 use crate::envelope::{Failure, Scope};
-use crate::event::{Call, Context, Event, Kind, Outcome};
+use crate::event::{Context, Event, Kind};
 use crate::findings::{Finding, Findings};
 use crate::json::Json;
 use crate::limits::cut;
@@ -49,12 +49,13 @@ impl<'e> Builder<'e> {
         'e: 'a,
     {
         let details = Details::read(failure.details);
-        let beside = Details::read(failure.error);
+        let beside = &failure.beside;
         let context = self.context(scope, &details);
-        let http_status = status_of(&details, &beside, scope);
-        let verdict = self.look_up(failure, scope, &Known { details, beside, http_status }, &context);
+        let http_status = status_of(&details, beside, scope);
+        let verdict =
+            self.look_up(failure, scope, &Known { details: &details, beside, http_status }, &context);
         let meaning = verdict.meaning;
-        let stated = stated_retryable(&details, &beside);
+        let stated = stated_retryable(&details, beside);
         let message = self.message(failure.message, scratch);
         let hidden = scope.hidden && failure.kind == Kind::Error;
         let mut findings = super::judge::findings(failure, &verdict, &message);
@@ -93,7 +94,7 @@ impl<'e> Builder<'e> {
             quota_current: quota.current,
             quota_limit: quota.limit,
             quota_level: quota.level,
-            retry_after_s: retry_after_of(&details, &beside, failure.message, &verdict),
+            retry_after_s: retry_after_of(&details, beside, failure.message, &verdict),
             resets_at: quota.resets_at,
             required_trust: denial.required_trust.map(|trust| self.name(trust)),
             actual_trust: denial.actual_trust.map(|trust| self.name(trust)),
@@ -160,21 +161,6 @@ impl<'e> Builder<'e> {
         }
     }
 
-    /// A call that worked.
-    pub(super) fn call<'a>(
-        self,
-        dialect: Dialect,
-        outcome: Outcome,
-        count: u64,
-        scope: &Scope<'a>,
-    ) -> Call<'a>
-    where
-        'e: 'a,
-    {
-        let context = self.context(scope, &Details::NONE);
-        Call { dialect: self.named(scope, &context).unwrap_or(dialect), outcome, count, context }
-    }
-
     fn event_id(self, index: usize) -> u128 {
         xxh3_128_with_seed(&self.origin.identity.to_le_bytes(), index as u64)
     }
@@ -199,7 +185,7 @@ impl<'e> Builder<'e> {
         self,
         failure: &Failure<'_>,
         scope: &Scope<'_>,
-        known: &Known<'_>,
+        known: &Known<'_, '_>,
         context: &Context<'_>,
     ) -> Verdict<'e> {
         let roots = [failure.error, scope.envelope, scope.record].map(|root| root.unwrap_or(Json::NULL));
@@ -272,16 +258,10 @@ impl<'e> Builder<'e> {
         // Of an error that is the whole record, the other fields are context and attributes.
         let is_record = failure.error.zip(scope.record).is_some_and(|(error, record)| error.is(record));
         let in_batch = scope.batch_index.is_some();
-        let is_read = |key: &str| {
-            matches!(key, "code" | "message" | "details" | "data" | "retryable")
-                || is_record
-                || in_batch && matches!(key, "index" | "operation")
-        };
         let mut others = failure
-            .error
-            .into_iter()
-            .flat_map(Json::fields)
-            .filter(|(key, value)| !value.is_null() && !is_read(key))
+            .beside
+            .others(failure.error.filter(|_| !is_record))
+            .filter(|(key, _)| !(in_batch && matches!(*key, "index" | "operation")))
             .peekable();
         let details = failure.details;
         let alone = others.peek().is_none() && failure.confirmation.is_none();
@@ -316,7 +296,7 @@ impl<'e> Builder<'e> {
     /// Writes what the record holds and nothing else reads; false when there is nothing.
     fn write_attributes(self, scope: &Scope<'_>, out: &mut String) -> bool {
         out.clear();
-        let Some(record) = scope.record else { return false };
+        let Some(record) = scope.record.filter(|_| scope.has_attributes) else { return false };
         let end = self.rules.limits.details_bytes;
         let mut first = true;
         for (key, value) in record.fields().filter(|(key, value)| self.rules.names.is_attribute(key, *value))
@@ -345,10 +325,10 @@ pub(super) struct Message<'a> {
 }
 
 /// What was read of a failure before it is looked up.
-struct Known<'a> {
-    details: Details<'a>,
+struct Known<'k, 'a> {
+    details: &'k Details<'a>,
     /// What stands beside the details, in the error object.
-    beside: Details<'a>,
+    beside: &'k Details<'a>,
     http_status: Option<u16>,
 }
 

@@ -2,6 +2,7 @@
 
 use super::build::{Builder, Scratch};
 use super::{Origin, Rules};
+use crate::details::Details;
 use crate::envelope::{Found, Receiver, Scope};
 use crate::event::{Call, Event, Kind, Outcome, Sink};
 use crate::reason::Reason;
@@ -41,13 +42,15 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
         match found {
             Found::Success { dialect, input_required, count } => {
                 let outcome = if input_required { Outcome::InputRequired } else { Outcome::Ok };
-                self.sink.call(&self.build.call(dialect, outcome, count, scope));
+                let context = self.build.context(scope, &Details::NONE);
+                let dialect = self.build.named(scope, &context).unwrap_or(dialect);
+                self.sink.call(&Call { dialect, outcome, count, context: &context });
             }
             Found::Failure(failure) => {
                 if self.may_emit() {
                     let event = self.build.failure(&failure, scope, self.events, self.scratch);
                     self.sink.event(&event);
-                    if let Some(call) = call_of(event) {
+                    if let Some(call) = call_of(&event) {
                         self.sink.call(&call);
                     }
                 }
@@ -67,12 +70,8 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 }
 
 /// A failed call is traffic, too; warnings come with a call of their own.
-fn call_of(event: Event<'_>) -> Option<Call<'_>> {
+fn call_of<'a>(event: &'a Event<'a>) -> Option<Call<'a>> {
     let outcome = if event.hidden { Outcome::Hidden } else { Outcome::Failed };
-    (event.kind == Kind::Error).then_some(Call {
-        dialect: event.dialect,
-        outcome,
-        count: 1,
-        context: event.context,
-    })
+    let call = Call { dialect: event.dialect, outcome, count: 1, context: &event.context };
+    (event.kind == Kind::Error).then_some(call)
 }

@@ -3,6 +3,7 @@
 use super::Failure;
 use crate::code::Code;
 use crate::context::{Part, Sorted};
+use crate::details::Key;
 use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::registry::Registry;
@@ -49,11 +50,13 @@ fn is_error_object(error: Json<'_>) -> bool {
 
 fn of_object<'t>(registry: &Registry, error: Json<'t>) -> Failure<'t> {
     let failure = Failure::of_object(Dialect::Unknown, error);
-    let has = |key| error.present(key).is_some();
+    let has = |key| failure.beside.get(key).is_some();
     let shape = match failure.code {
         Code::Number { value: -32768..=-32000, .. } => Dialect::Jsonrpc,
-        Code::Number { .. } if has("retryable") => Dialect::McpReference,
-        Code::Text(_) if failure.type_name.is_some() && (has("hint") || has("status")) => {
+        Code::Number { .. } if has(Key::Retryable) => Dialect::McpReference,
+        Code::Text(_)
+            if failure.type_name.is_some() && (has(Key::Status) || error.present("hint").is_some()) =>
+        {
             Dialect::AgentSkills
         }
         code => of_text_code(registry, code),

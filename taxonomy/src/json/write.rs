@@ -38,7 +38,7 @@ fn escaped(out: &mut String, text: &str) {
 }
 
 /// Control characters, the quote and the backslash; also DEL, so that no terminal sees it raw.
-const fn needs_escape(byte: u8) -> bool {
+pub(crate) const fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\' || byte == 0x7f
 }
 

@@ -35,16 +35,16 @@ const CLASS: [Class; 256] = {
     table
 };
 
-/// Pairs of bytes that a secret, or a word that introduces one, can start with; by their low five bits.
-const STARTS: [u32; 32] = {
-    let mut table = [0; 32];
-    let pairs: [&[u8; 2]; 4] = [b"co", b"qu", b"be", b"ba"];
+/// Pairs of bytes that a secret, or a word that introduces one, can start with; by their low six bits,
+/// which tell letters of either case and digits apart.
+const STARTS: [u64; 64] = {
+    let mut table = [0; 64];
+    let pairs: [&[u8; 2]; 9] = [b"co", b"qu", b"ey", b"be", b"Be", b"BE", b"ba", b"Ba", b"BA"];
     let mut index = 0;
     while index < pairs.len() {
         add_pair(&mut table, *pairs[index]);
         index += 1;
     }
-    add_pair(&mut table, *b"ey");
     index = 0;
     while index < PREFIXES.len() {
         add_pair(&mut table, [PREFIXES[index].as_bytes()[0], PREFIXES[index].as_bytes()[1]]);
@@ -63,32 +63,17 @@ const STARTS: [u32; 32] = {
     table
 };
 
-const fn add_pair(table: &mut [u32; 32], [first, second]: [u8; 2]) {
-    table[(first & 31) as usize] |= 1 << (second & 31);
+const fn add_pair(table: &mut [u64; 64], [first, second]: [u8; 2]) {
+    table[(first & 63) as usize] |= 1 << (second & 63);
 }
 
 /// True when a secret can start here; for most words it cannot.
 #[inline]
 fn may_start(bytes: &[u8]) -> bool {
     match bytes {
-        [first, second, ..] => STARTS[usize::from(first & 31)] >> (second & 31) & 1 != 0,
+        [first, second, ..] => STARTS[usize::from(first & 63)] >> (second & 63) & 1 != 0,
         _ => false,
     }
-}
-
-/// True when a text is one word that no secret starts with: names mostly are, so this is quick.
-#[inline]
-pub(super) fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    // No early exit, so that the compiler can compare many bytes at once.
-    let is_word = bytes.iter().fold(true, |is_word, &byte| {
-        is_word
-            & ((byte | 0x20).wrapping_sub(b'a') < 26
-                || byte.wrapping_sub(b'0') < 10
-                || byte == b'_'
-                || byte == b' ')
-    });
-    is_word && !bytes.contains(&b' ') && !may_start(bytes)
 }
 
 /// How far around a sign we look for the other half of a secret.
@@ -134,7 +119,7 @@ impl Redactor {
                 {
                     return Some(found);
                 }
-                at += bytes[at..].iter().take_while(|&&byte| CLASS[usize::from(byte)] == Class::Word).count();
+                at = word_end(bytes, at + 1);
                 continue;
             }
             let mut length = 1;
@@ -239,6 +224,41 @@ impl Redactor {
         let mark = if kind == KeyKind::Token { Mark::Token } else { Mark::Redacted };
         Some((value.span, mark))
     }
+}
+
+/// Where the word around `at` ends: eight bytes at a time, then one by one.
+#[inline]
+fn word_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+        let others = other_than_word(u64::from_le_bytes(*chunk));
+        if others != 0 {
+            return at + others.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && CLASS[usize::from(bytes[at])] as u8 == Class::Word as u8 {
+        at += 1;
+    }
+    at
+}
+
+/// Sets the high bit of each of eight bytes that is no letter, digit or `_`. Adding `0x7f - n` to a byte
+/// below 128 carries into its high bit just when the byte is greater than `n`.
+#[inline]
+pub(super) const fn other_than_word(bytes: u64) -> u64 {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const fn each(byte: u8) -> u64 {
+        byte as u64 * 0x0101_0101_0101_0101
+    }
+    const fn above(bytes: u64, byte: u8) -> u64 {
+        bytes.wrapping_add(each(0x7f - byte))
+    }
+    let low = bytes & !HIGH;
+    let lower = low | each(0x20);
+    let letters = above(lower, b'a' - 1) & !above(lower, b'z');
+    let digits = above(low, b'0' - 1) & !above(low, b'9');
+    let underscores = !above(low ^ each(b'_'), 0);
+    !((letters | digits | underscores) & !bytes) & HIGH
 }
 
 /// The length of a mark that redaction left before.

@@ -1,0 +1,71 @@
+//! Help that is true: every example in it works as printed.
+
+use super::support::{Folder, HIDDEN, OPEN, example_registry, faultline, lines};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+const PAGES: [&[&str]; 4] =
+    [&["--help"], &["classify", "--help"], &["codes", "--help"], &["completions", "--help"]];
+
+/// The files that the examples name.
+fn example_files() -> Folder {
+    let folder = Folder::new();
+    let text = lines(&[HIDDEN, OPEN]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    folder.file("app.ndjson", &text);
+    folder.file("app.ndjson.gz", gzip.finish().unwrap());
+    folder.file("archive.ndjson.zst", zstd::encode_all(text.as_bytes(), 1).unwrap());
+    folder.file("registry.toml", std::fs::read(example_registry()).unwrap());
+    folder
+}
+
+#[test]
+fn every_example_works_as_printed() {
+    let folder = example_files();
+    let program = Path::new(env!("CARGO_BIN_EXE_faultline")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    for page in PAGES {
+        let help = faultline(page).ends_with(0).out;
+        let (_, examples) = help.split_once("Examples:\n").expect("a page has examples");
+        let examples: Vec<&str> = examples.lines().take_while(|line| line.starts_with("  ")).collect();
+        assert!(examples.len() >= 2, "{page:?}");
+        for example in examples {
+            let output = Command::new("bash")
+                .args(["-c", &format!("set -o pipefail; {example}")])
+                .current_dir(folder.path())
+                .env("PATH", &path)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn exit_codes_are_documented() {
+    for page in &PAGES[..3] {
+        let help = faultline(page).out;
+        let (_, codes) = help.split_once("Exit codes:\n").expect("exit codes");
+        for (line, code) in codes.lines().zip(["0", "1", "2"]) {
+            assert!(line.trim_start().starts_with(code), "{page:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    assert_eq!(
+        faultline(&["--version"]).ends_with(0).out,
+        concat!("faultline ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_what_is_right() {
+    assert!(faultline(&[]).ends_with(2).err.contains("Usage: faultline <COMMAND>"));
+    assert!(faultline(&["clasify"]).ends_with(2).err.contains("classify"));
+    let run = faultline(&["classify", "--dialect", "erlmpc"]).ends_with(2);
+    assert!(run.err.contains("erlmcp"), "{}", run.err);
+}

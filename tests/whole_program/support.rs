@@ -1,0 +1,99 @@
+//! Running the binary, and the few lines of input that many tests share.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A failure that its protocol calls a success.
+pub(crate) const HIDDEN: &str = r#"{"service":"orders","tool":"pay","jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"success\":false,\"error\":{\"code\":\"RATE_LIMIT_QUOTA_PAUSE\",\"message\":\"Paused\"}}"}]}}"#;
+/// A failure that everybody sees.
+pub(crate) const OPEN: &str = r#"{"service":"orders","tool":"get","jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found"}}"#;
+/// A call that worked.
+pub(crate) const WORKED: &str = r#"{"service":"orders","jsonrpc":"2.0","id":9,"result":{"content":[]}}"#;
+/// Readable, but nothing of ours.
+pub(crate) const NOTHING: &str = r#"{"level":"info","text":"started"}"#;
+/// Neither JSON nor logfmt.
+pub(crate) const UNREADABLE: &str = "{not json";
+
+/// What a run printed, and how it ended.
+pub(crate) struct Run {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: i32,
+}
+
+impl Run {
+    /// Checks the exit code, and shows everything when it is another.
+    #[track_caller]
+    pub(crate) fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// The events on stdout.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+}
+
+/// The binary, with an empty stdin.
+pub(crate) fn faultline(arguments: &[&str]) -> Run {
+    with_stdin(arguments, b"")
+}
+
+/// The binary, with this on stdin.
+pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
+    let mut child = command(arguments).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut pipe = child.stdin.take().expect("stdin is a pipe");
+    let stdin = stdin.to_vec();
+    // In a thread of its own: the child may want to write before it has read everything.
+    let writer = std::thread::spawn(move || pipe.write_all(&stdin));
+    let output = child.wait_with_output().expect("the binary ends");
+    // A child that refuses its arguments reads nothing.
+    let _ = writer.join().expect("the writer ends");
+    Run {
+        out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        code: output.status.code().expect("no signal ended it"),
+    }
+}
+
+/// The binary, not started yet, with pipes for stdin and stdout.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_faultline"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// A folder of files that goes away with the test.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a temporary folder"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        std::fs::write(&path, bytes).expect("the file can be written");
+        path.to_str().expect("the path is UTF-8").to_owned()
+    }
+}
+
+/// Lines, each with its newline.
+pub(crate) fn lines(lines: &[&str]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The file that ships as the example of an operator's registry.
+pub(crate) fn example_registry() -> String {
+    format!("{}/examples/registry.toml", env!("CARGO_MANIFEST_DIR"))
+}
