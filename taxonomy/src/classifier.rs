@@ -11,7 +11,7 @@ mod place;
 
 use crate::context::Names;
 use crate::dialect::Dialect;
-use crate::envelope::{Finder, looks_like_json};
+use crate::envelope::Finder;
 use crate::event::Sink;
 use crate::json::Parser;
 use crate::limits::{Limits, MAX_ENVELOPE_LEVELS};
@@ -139,12 +139,16 @@ fn trim(record: &[u8]) -> &[u8] {
     record.trim_ascii()
 }
 
-/// A line that does not start like JSON may be logfmt; a bare word or number is JSON, but holds nothing.
+/// A line that does not start like JSON may be logfmt.
 fn from_logfmt<'l>(record: &[u8], line: &'l mut String) -> Result<&'l [u8], Reason> {
     let text = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
-    debug_assert!(!looks_like_json(text));
     line.clear();
-    if logfmt::to_json(text, line) { Ok(line.as_bytes()) } else { Err(Reason::NotJson { at: 0 }) }
+    if logfmt::to_json(text, line) {
+        return Ok(line.as_bytes());
+    }
+    // A bare number or word is JSON, but holds nothing.
+    let is_scalar = matches!(text, "null" | "true" | "false") || text.parse::<f64>().is_ok();
+    Err(if is_scalar { Reason::NoEnvelope } else { Reason::NotJson { at: 0 } })
 }
 
 #[cfg(test)]

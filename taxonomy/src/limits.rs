@@ -20,6 +20,9 @@ pub struct Limits {
     pub template_bytes: usize,
     /// `details` and `attributes` stop taking fields beyond this size, and say so.
     pub details_bytes: usize,
+    /// The attributes of a record go with each of its events, until they have filled this many bytes: a
+    /// batch of thousands must not repeat them thousands of times.
+    pub attribute_bytes_per_record: usize,
     /// Names (service, operation, ids, codes) are cut here: they become labels and keys.
     pub name_bytes: usize,
 }
@@ -33,6 +36,7 @@ const DEFAULT: Limits = Limits {
     message_bytes: 8 << 10,
     template_bytes: 512,
     details_bytes: 64 << 10,
+    attribute_bytes_per_record: 1 << 20,
     name_bytes: 256,
 };
 
@@ -46,6 +50,7 @@ const _: () = {
     assert!(DEFAULT.template_bytes <= DEFAULT.message_bytes);
     assert!(DEFAULT.message_bytes < DEFAULT.line_bytes);
     assert!(DEFAULT.details_bytes < DEFAULT.line_bytes);
+    assert!(DEFAULT.details_bytes <= DEFAULT.attribute_bytes_per_record);
     assert!(DEFAULT.name_bytes < DEFAULT.template_bytes);
     assert!(DEFAULT.envelope_levels < DEFAULT.json_depth);
 };

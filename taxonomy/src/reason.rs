@@ -55,7 +55,7 @@ impl fmt::Display for Reason {
             Self::NotJson { at } => {
                 write!(
                     f,
-                    "neither JSON nor logfmt (JSON ends to make sense at byte {at}); write one JSON object a line"
+                    "neither JSON nor logfmt (it stops being JSON at byte {at}); write one JSON object a line"
                 )
             }
             Self::InvalidUtf8 => f.write_str("not valid UTF-8; JSON must be sent as UTF-8"),

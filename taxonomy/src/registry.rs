@@ -250,13 +250,15 @@ impl Registry {
         self.phrases.canonical(text)
     }
 
-    /// The narrowest range that holds a number, of one dialect or of any.
+    /// The narrowest range that holds a number, of one dialect or of any; of two alike, plain JSON-RPC's.
     pub(crate) fn range(&self, dialect: Option<Dialect>, number: i64) -> Option<&Range> {
         self.ranges
             .iter()
             .filter(|range| dialect.is_none_or(|dialect| range.dialect == dialect))
             .filter(|range| range.numbers.contains(&number))
-            .min_by_key(|range| range.numbers.end() - range.numbers.start())
+            .min_by_key(|range| {
+                (range.numbers.end() - range.numbers.start(), range.dialect != Dialect::Jsonrpc)
+            })
     }
 
     pub(crate) fn audit(&self, event: &str) -> Option<&AuditEvent> {

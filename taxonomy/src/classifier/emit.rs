@@ -14,6 +14,8 @@ pub(super) struct Emitter<'e, S> {
     sink: &'e mut S,
     /// Events of this record so far: the index in their ids, and bounded.
     events: usize,
+    /// Bytes of attributes written so far: a record's many events share them, within a bound.
+    attribute_bytes: usize,
 }
 
 impl<'e, S: Sink> Emitter<'e, S> {
@@ -23,7 +25,7 @@ impl<'e, S: Sink> Emitter<'e, S> {
         scratch: &'e mut Scratch,
         sink: &'e mut S,
     ) -> Self {
-        Self { build: Builder { rules, origin }, scratch, sink, events: 0 }
+        Self { build: Builder { rules, origin }, scratch, sink, events: 0, attribute_bytes: 0 }
     }
 
     /// Counts one more event; false, and reported once, when the record has had its share.
@@ -48,7 +50,15 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
             }
             Found::Failure(failure) => {
                 if self.may_emit() {
+                    let without_attributes;
+                    let scope = if self.attribute_bytes < self.build.rules.limits.attribute_bytes_per_record {
+                        scope
+                    } else {
+                        without_attributes = Scope { has_attributes: false, ..*scope };
+                        &without_attributes
+                    };
                     let event = self.build.failure(&failure, scope, self.events, self.scratch);
+                    self.attribute_bytes += event.attributes.map_or(0, str::len);
                     self.sink.event(&event);
                     if let Some(call) = call_of(&event) {
                         self.sink.call(&call);
