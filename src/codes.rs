@@ -4,6 +4,7 @@
 
 mod explain;
 mod formats;
+mod page;
 mod unknown;
 
 use crate::registry;
@@ -63,6 +64,8 @@ enum Format {
     Csv,
     /// A list of objects, with every field.
     Json,
+    /// The page of the whole registry, as in docs/codes.md.
+    Markdown,
 }
 
 fn whose() -> PossibleValuesParser {
@@ -122,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let known = all(&registry);
     let Some(code) = arguments.code.as_deref().map(normalised) else {
         let codes: Vec<Code<'_>> = known.into_iter().filter(|code| code.passes(arguments)).collect();
-        terminal::print(list(&codes, arguments.format, look).as_bytes())?;
+        terminal::print(list(&codes, arguments.format, look, &registry).as_bytes())?;
         if codes.is_empty() {
             terminal::note("no code is of both this dialect and this category");
         }
@@ -132,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let codes: Vec<Code<'_>> = named.iter().copied().filter(|code| code.passes(arguments)).collect();
     match arguments.format {
         Format::Table => terminal::print(explain::side_by_side(&codes, look).as_bytes())?,
-        format => terminal::print(list(&codes, format, look).as_bytes())?,
+        format => terminal::print(list(&codes, format, look, &registry).as_bytes())?,
     }
     if codes.is_empty() {
         terminal::complain(&unknown::explanation(code, &named, &known, &registry));
@@ -141,10 +144,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(codes: &[Code<'_>], format: Format, look: Look) -> String {
+fn list(codes: &[Code<'_>], format: Format, look: Look, registry: &Registry) -> String {
     match format {
         Format::Table => formats::table(codes, look),
         Format::Csv => formats::csv(codes),
         Format::Json => formats::json(codes),
+        Format::Markdown => page::write(registry),
     }
 }

@@ -2,9 +2,13 @@
 
 #[cfg(test)]
 mod whole_program {
+    mod architecture;
     mod classify;
     mod codes;
+    mod codes_page;
     mod completions;
+    mod corpus;
+    mod golden;
     mod help;
     mod hostile;
     mod pipes;

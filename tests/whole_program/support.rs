@@ -97,3 +97,42 @@ pub(crate) fn lines(lines: &[&str]) -> String {
 pub(crate) fn example_registry() -> String {
     format!("{}/examples/registry.toml", env!("CARGO_MANIFEST_DIR"))
 }
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The binary, run in the root of the repository, so that what it prints does not depend on where that is.
+pub(crate) fn in_root(arguments: &[&str]) -> Run {
+    let output =
+        command(arguments).current_dir(root()).stderr(Stdio::piped()).output().expect("the binary runs");
+    Run {
+        out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        code: output.status.code().expect("no signal ended it"),
+    }
+}
+
+/// Checks a text against a committed file, or writes that file when `UPDATE_EXPECTED` is set, which only
+/// `tests/update-expected` does.
+#[track_caller]
+pub(crate) fn check_expected(file: &str, actual: &str) {
+    let path = root().join(file);
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+        std::fs::write(path, actual).expect("the file can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = expected.lines().zip(actual.lines()).position(|(expected, actual)| expected != actual);
+    let line = differs.unwrap_or(expected.lines().count().min(actual.lines().count()));
+    assert!(
+        expected == actual,
+        "{file} differs at line {}; if that is meant, run tests/update-expected and read the difference\n\
+         expected: {}\n  actual: {}",
+        line + 1,
+        expected.lines().nth(line).unwrap_or("(no such line)"),
+        actual.lines().nth(line).unwrap_or("(no such line)"),
+    );
+}
