@@ -8,6 +8,8 @@ mod whole_program {
     mod codes_page;
     mod completions;
     mod corpus;
+    mod example_log;
+    mod fuzz;
     mod golden;
     mod help;
     mod hostile;
