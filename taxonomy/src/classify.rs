@@ -1,7 +1,12 @@
 //! Which dialect, which meaning: one lookup, the first step that answers.
 //!
-//! 1. the operator's own entries; 2. exact entries; 3. an explicit category in the payload; 4. ranges, or
-//! the longest prefix; 5. an HTTP status; 6. phrases of the message; 7. unknown.
+//! 1. the operator's own entries
+//! 2. exact entries
+//! 3. an explicit category in the payload
+//! 4. ranges, or the longest prefix
+//! 5. an HTTP status
+//! 6. phrases of the message
+//! 7. unknown
 //!
 //! Steps 5 and 6 are guesses, and marked `inferred`. Exact entries of any dialect come before ranges of
 //! any dialect. After the lookup come the corrections that real emitters need; they are data, too.

@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::context::{Field, Fields, Names, Part, Sorted, filled};
 use crate::details::{Details, Key};
 use crate::dialect::Dialect;
-use crate::event::Kind;
+use crate::event::{Kind, Outcome};
 use crate::json::{Json, Parser};
 use crate::reason::Reason;
 use crate::registry::{AuditEvent, Registry};
@@ -127,23 +127,26 @@ fn error_code<'t>(beside: &Details<'t>, error: Json<'t>) -> Option<Json<'t>> {
     beside.get(Key::Code).or_else(|| error.get("code"))
 }
 
-/// What an envelope says.
+/// One call that worked, or several alike.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Found<'t> {
-    Failure(Failure<'t>),
-    Audit { event: &'t AuditEvent, record: Json<'t> },
-    Success { dialect: Dialect, input_required: bool, count: u64 },
+pub(crate) struct Success {
+    pub(crate) dialect: Dialect,
+    pub(crate) outcome: Outcome,
+    pub(crate) count: u64,
 }
 
-impl Found<'_> {
-    fn success(dialect: Dialect) -> Self {
-        Self::Success { dialect, input_required: false, count: 1 }
+impl Success {
+    fn of(dialect: Dialect) -> Self {
+        Self { dialect, outcome: Outcome::Ok, count: 1 }
     }
 }
 
 /// Takes what is found, while the record is still in memory.
 pub(crate) trait Receiver {
-    fn found(&mut self, found: Found<'_>, scope: &Scope<'_>);
+    fn failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>);
+    fn success(&mut self, success: Success, scope: &Scope<'_>);
+    fn audit(&mut self, event: &AuditEvent, record: Json<'_>, scope: &Scope<'_>);
+    /// What holds nothing of ours.
     fn nothing(&mut self, reason: Reason);
 }
 
@@ -264,11 +267,11 @@ impl<R: Receiver> Finder<'_, R> {
         if let Some(event) =
             sorted.part(Part::Event).and_then(Json::as_str).and_then(|event| self.registry.audit(event))
         {
-            self.receiver.found(Found::Audit { event, record: sorted.object }, scope);
+            self.receiver.audit(event, sorted.object, scope);
             return Some(Ok(()));
         }
         let failure = error_shapes::read(self.registry, sorted)?;
-        self.receiver.found(Found::Failure(failure), scope);
+        self.receiver.failure(&failure, scope);
         Some(Ok(()))
     }
 
@@ -284,12 +287,12 @@ impl<R: Receiver> Finder<'_, R> {
             }
         }
         if let Some(failure) = error_shapes::read_weak(self.registry, sorted) {
-            self.receiver.found(Found::Failure(failure), scope);
+            self.receiver.failure(&failure, scope);
             return Ok(());
         }
         if sorted.part(Part::Result).is_some() && sorted.part(Part::Id).is_some() {
             // The bridge of agent-skills answers like JSON-RPC, but does not say so.
-            self.receiver.found(Found::success(Dialect::AgentSkills), scope);
+            self.receiver.success(Success::of(Dialect::AgentSkills), scope);
             return Ok(());
         }
         Err(reason)
@@ -321,12 +324,10 @@ impl<R: Receiver> Finder<'_, R> {
             ..*scope
         };
         if let Some(status) = sorted.field(Field::HttpStatus).and_then(crate::context::http_status) {
-            let found = if status >= 400 {
-                Found::Failure(error_shapes::of_status(&sorted))
-            } else {
-                Found::success(Dialect::Http)
-            };
-            self.receiver.found(found, &scope);
+            match status {
+                400.. => self.receiver.failure(&error_shapes::of_status(&sorted), &scope),
+                _ => self.receiver.success(Success::of(Dialect::Http), &scope),
+            }
             return Ok(());
         }
         for value in [Part::Log, Part::Message, Part::Msg, Part::Event]

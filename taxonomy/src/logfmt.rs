@@ -56,9 +56,9 @@ fn push_value<'t>(out: &mut String, text: &'t str) -> &'t str {
         && !value.is_empty()
         && value.bytes().all(|byte| byte.is_ascii_digit());
     if is_number {
-        out.push_str(value)
+        out.push_str(value);
     } else {
-        write::string(out, value)
+        write::string(out, value);
     }
     rest
 }

@@ -62,7 +62,8 @@ impl<'e> Builder<'e> {
         findings.note(Finding::HiddenFailure, hidden);
         findings.note(
             Finding::RetryableContradiction,
-            stated.zip(meaning.retryable).is_some_and(|(a, b)| a != b),
+            // Only a specification can be contradicted, not the default of a category.
+            verdict.entry.and(stated.zip(meaning.retryable)).is_some_and(|(a, b)| a != b),
         );
         let has_details = self.write_details(failure, scope, &mut scratch.details);
         let has_attributes = self.write_attributes(scope, &mut scratch.attributes);

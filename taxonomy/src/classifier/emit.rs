@@ -3,9 +3,11 @@
 use super::build::{Builder, Scratch};
 use super::{Origin, Rules};
 use crate::details::Details;
-use crate::envelope::{Found, Receiver, Scope};
+use crate::envelope::{Failure, Receiver, Scope, Success};
 use crate::event::{Call, Event, Kind, Outcome, Sink};
+use crate::json::Json;
 use crate::reason::Reason;
+use crate::registry::AuditEvent;
 
 /// Turns what is found in one record into events.
 pub(super) struct Emitter<'e, S> {
@@ -40,37 +42,35 @@ impl<'e, S: Sink> Emitter<'e, S> {
 }
 
 impl<S: Sink> Receiver for Emitter<'_, S> {
-    fn found(&mut self, found: Found<'_>, scope: &Scope<'_>) {
-        match found {
-            Found::Success { dialect, input_required, count } => {
-                let outcome = if input_required { Outcome::InputRequired } else { Outcome::Ok };
-                let context = self.build.context(scope, &Details::NONE);
-                let dialect = self.build.named(scope, &context).unwrap_or(dialect);
-                self.sink.call(&Call { dialect, outcome, count, context: &context });
-            }
-            Found::Failure(failure) => {
-                if self.may_emit() {
-                    let without_attributes;
-                    let scope = if self.attribute_bytes < self.build.rules.limits.attribute_bytes_per_record {
-                        scope
-                    } else {
-                        without_attributes = Scope { has_attributes: false, ..*scope };
-                        &without_attributes
-                    };
-                    let event = self.build.failure(&failure, scope, self.events, self.scratch);
-                    self.attribute_bytes += event.attributes.map_or(0, str::len);
-                    self.sink.event(&event);
-                    if let Some(call) = call_of(&event) {
-                        self.sink.call(&call);
-                    }
-                }
-            }
-            Found::Audit { event, record } => {
-                if self.may_emit() {
-                    let event = self.build.audit(event, record, scope, self.events, self.scratch);
-                    self.sink.event(&event);
-                }
-            }
+    fn failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) {
+        if !self.may_emit() {
+            return;
+        }
+        let without_attributes;
+        let mut scope = scope;
+        if self.attribute_bytes >= self.build.rules.limits.attribute_bytes_per_record {
+            without_attributes = Scope { has_attributes: false, ..*scope };
+            scope = &without_attributes;
+        }
+        let event = self.build.failure(failure, scope, self.events, self.scratch);
+        self.attribute_bytes += event.attributes.map_or(0, str::len);
+        self.sink.event(&event);
+        if let Some(call) = call_of(&event) {
+            self.sink.call(&call);
+        }
+    }
+
+    fn success(&mut self, success: Success, scope: &Scope<'_>) {
+        let Success { dialect, outcome, count } = success;
+        let context = self.build.context(scope, &Details::NONE);
+        let dialect = self.build.named(scope, &context).unwrap_or(dialect);
+        self.sink.call(&Call { dialect, outcome, count, context: &context });
+    }
+
+    fn audit(&mut self, event: &AuditEvent, record: Json<'_>, scope: &Scope<'_>) {
+        if self.may_emit() {
+            let event = self.build.audit(event, record, scope, self.events, self.scratch);
+            self.sink.event(&event);
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn findings(failure: &Failure<'_>, verdict: &Verdict<'_>, message: &M
     let is_own = verdict.entry.is_some_and(|entry| entry.dialect == verdict.dialect);
     let is_odd = !has_good_format(failure, verdict.dialect, is_own);
     findings.note(Finding::BadCodeFormat, !failure.is_text && is_odd);
-    findings.note(Finding::MissingMessage, text.is_none());
+    findings.note(Finding::MissingMessage, text.is_none() && verdict.dialect != Dialect::Http);
     findings.note(Finding::ReservedCode, is_reserved(failure.code));
     findings.note(Finding::SecretInMessage, matches!(message.text, Some(Cow::Owned(_))));
     findings.note(Finding::LeakyMessage, message.noticed.path || message.noticed.internals);

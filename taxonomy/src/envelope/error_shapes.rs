@@ -20,7 +20,13 @@ pub(super) fn read<'t>(registry: &Registry, sorted: &Sorted<'t>) -> Option<Failu
         return None;
     }
     let (type_name, message) = split_type(text);
-    Some(Failure { code, type_name, ..Failure::of_text(of_text_code(registry, code), message) })
+    // A text beside a code is a published form, and no fault.
+    Some(Failure {
+        code,
+        type_name,
+        is_text: false,
+        ..Failure::of_text(of_text_code(registry, code), message)
+    })
 }
 
 /// Shapes that only count when no wrapper holds anything better: a bare text, or an error object without

@@ -1,10 +1,10 @@
 //! Replies: MCP-AQL envelopes, JSON-RPC replies, tool results, and what is hidden in them.
 
-use super::{Failure, Finder, Found, Look, Receiver, Scope, error_shapes};
+use super::{Failure, Finder, Look, Receiver, Scope, Success, error_shapes};
 use crate::code::Code;
 use crate::context::{Part, Sorted};
 use crate::dialect::Dialect;
-use crate::event::Kind;
+use crate::event::{Kind, Outcome};
 use crate::json::{Json, Parser};
 use crate::reason::Reason;
 
@@ -51,7 +51,7 @@ impl<R: Receiver> Finder<'_, R> {
         };
         failure.confirmation = sorted.part(Part::Confirmation);
         if !self.partial_failure(&failure, scope) {
-            self.receiver.found(Found::Failure(failure), scope);
+            self.receiver.failure(&failure, scope);
         }
     }
 
@@ -71,12 +71,11 @@ impl<R: Receiver> Finder<'_, R> {
                 Some(text) => Failure::of_text(Dialect::McpAql, text),
                 None => Failure::of_object(Dialect::McpAql, inner),
             };
-            self.receiver.found(Found::Failure(failure), &item);
+            self.receiver.failure(&failure, &item);
         }
         let succeeded = details.get("succeeded").and_then(Json::as_i64).unwrap_or(0);
-        if let Some(count @ 1..=1_000_000) = u64::try_from(succeeded).ok() {
-            self.receiver
-                .found(Found::Success { dialect: Dialect::McpAql, input_required: false, count }, scope);
+        if let Ok(count @ 1..=1_000_000) = u64::try_from(succeeded) {
+            self.receiver.success(Success { count, ..Success::of(Dialect::McpAql) }, scope);
         }
         true
     }
@@ -84,7 +83,7 @@ impl<R: Receiver> Finder<'_, R> {
     fn mcp_aql_success(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
         match sorted.part(Part::Results).filter(|results| results.is_array()) {
             Some(results) => self.results(results, scope, parsers),
-            None => self.receiver.found(Found::success(Dialect::McpAql), scope),
+            None => self.receiver.success(Success::of(Dialect::McpAql), scope),
         }
     }
 
@@ -98,7 +97,7 @@ impl<R: Receiver> Finder<'_, R> {
                 None => Err(Reason::TooManyLevels),
             };
             if looked.is_err() {
-                self.receiver.found(Found::success(Dialect::McpAql), &item_scope);
+                self.receiver.success(Success::of(Dialect::McpAql), &item_scope);
             }
         }
     }
@@ -112,7 +111,7 @@ impl<R: Receiver> Finder<'_, R> {
                 Some(text) => Failure::of_text(Dialect::McpAql, text),
                 None => Failure::of_object(Dialect::McpAql, warning),
             };
-            self.receiver.found(Found::Failure(Failure { kind: Kind::Warning, ..failure }), &scope);
+            self.receiver.failure(&Failure { kind: Kind::Warning, ..failure }, &scope);
         }
     }
 
@@ -120,19 +119,19 @@ impl<R: Receiver> Finder<'_, R> {
     pub(super) fn jsonrpc(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
         if let Some(error) = sorted.part(Part::Error) {
             let failure = error_shapes::of_jsonrpc(error);
-            self.receiver.found(Found::Failure(failure), scope);
+            self.receiver.failure(&failure, scope);
             return Ok(());
         }
         let Some(result) = sorted.part(Part::Result) else {
             if sorted.object.get("result").is_some() {
-                self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+                self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
                 return Ok(());
             }
             let is_request = sorted.part(Part::Method).is_some();
             return Err(if is_request { Reason::NotAReply } else { Reason::NoEnvelope });
         };
         if self.result(result, scope, parsers).is_err() {
-            self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+            self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
         }
         Ok(())
     }
@@ -149,7 +148,7 @@ impl<R: Receiver> Finder<'_, R> {
         }
         if let Some(error) = sorted.part(Part::Error).filter(|error| error.is_object()) {
             let failure = error_shapes::of_result_error(error);
-            self.receiver.found(Found::Failure(failure), &hidden);
+            self.receiver.failure(&failure, &hidden);
             return Ok(());
         }
         if is_tool_result(&sorted) {
@@ -162,7 +161,7 @@ impl<R: Receiver> Finder<'_, R> {
         }
         match error_shapes::read(self.registry, &sorted) {
             Some(failure) => {
-                self.receiver.found(Found::Failure(failure), &hidden);
+                self.receiver.failure(&failure, &hidden);
                 Ok(())
             }
             None => Err(Reason::NoEnvelope),
@@ -170,8 +169,8 @@ impl<R: Receiver> Finder<'_, R> {
     }
 
     fn input_required(&mut self, scope: &Scope<'_>) {
-        let found = Found::Success { dialect: Dialect::Jsonrpc, input_required: true, count: 1 };
-        self.receiver.found(found, scope);
+        let asked = Success { outcome: Outcome::InputRequired, ..Success::of(Dialect::Jsonrpc) };
+        self.receiver.success(asked, scope);
     }
 
     /// `{"content": [...], "isError": ...}`: the envelope inside counts, whatever `isError` says.
@@ -202,11 +201,11 @@ impl<R: Receiver> Finder<'_, R> {
         if is_error {
             let message = texts().find_map(Json::as_str);
             let failure = Failure { code: Code::ToolError, message, ..Failure::of_shape(Dialect::Jsonrpc) };
-            self.receiver.found(Found::Failure(failure), &inner);
+            self.receiver.failure(&failure, &inner);
         } else if asks_for_input(sorted) {
             self.input_required(scope);
         } else {
-            self.receiver.found(Found::success(Dialect::Jsonrpc), scope);
+            self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
         }
         Ok(())
     }

@@ -88,6 +88,7 @@ fn equals(value: Json<'_>, wanted: &str) -> bool {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Word<'a> {
     Bare(&'a str),
     Quoted(&'a str),
