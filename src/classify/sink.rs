@@ -7,7 +7,7 @@ use super::summary::Summary;
 use super::tally::Tally;
 use crate::terminal;
 use std::io;
-use taxonomy::{Call, Event, Reason, Sink};
+use taxonomy::{Call, Event, Reason, Sink, TimeSource};
 
 /// Output is written once this much has gathered.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -76,6 +76,7 @@ impl Collector {
 impl Sink for Collector {
     fn event(&mut self, event: &Event<'_>) {
         self.tally.events += 1;
+        self.tally.bad_times += u64::from(event.context.time_source == TimeSource::Replaced);
         match &mut self.output {
             Output::Summary(summary) => summary.add(event),
             Output::Events { waiting, event: json } => {

@@ -17,6 +17,8 @@ pub(super) struct Tally {
     pub(super) worked: u64,
     pub(super) failed: u64,
     pub(super) hidden: u64,
+    /// Events whose own time is unreadable or far ahead.
+    pub(super) bad_times: u64,
     /// Records that could not be used, by reason.
     unreadable: BTreeMap<&'static str, u64>,
     unrecognized: BTreeMap<&'static str, u64>,
@@ -63,7 +65,11 @@ impl fmt::Display for Tally {
         write!(f, "{} that worked, ", counted(self.worked, "call"))?;
         write!(f, "{}", counted(self.hidden, "hidden failure"))?;
         write_reasons(f, "unreadable", &self.unreadable)?;
-        write_reasons(f, "unrecognized", &self.unrecognized)
+        write_reasons(f, "unrecognized", &self.unrecognized)?;
+        if self.bad_times > 0 {
+            write!(f, "; {} with an unusable time", counted(self.bad_times, "event"))?;
+        }
+        Ok(())
     }
 }
 

@@ -20,10 +20,10 @@ const CASES: [(&str, &str); 5] = [
         r#"{"jsonrpc":"2.0","id":1,"result":{"error":{"code":4001,"message":"Adapter error","retryable":false,"details":{"originalError":"ORDER_NOT_FOUND"}}}}"#,
         "NOT_FOUND_ORDER",
     ),
-    // What the entries leave alone: a 404 of another service.
+    // What the entries leave alone: a status that nothing maps.
     (
-        r#"{"service":"wiki","success":false,"error":{"code":"NOT_FOUND_RESOURCE","message":"Not Found","details":{"http_status":404}}}"#,
-        "NOT_FOUND_RESOURCE",
+        r#"{"service":"wiki","success":false,"error":{"code":"NOT_FOUND_PAGE","message":"Gone","details":{"http_status":410}}}"#,
+        "NOT_FOUND_PAGE",
     ),
 ];
 
