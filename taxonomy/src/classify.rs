@@ -183,16 +183,18 @@ fn of_category<'r>(
     }
 }
 
-/// Steps 5 to 7: what a status or the words let us guess.
+/// Steps 5 to 7: what a status or the words let us guess. The words of a code or of a type are the last clue:
+/// `rate_limit_exceeded` says what it is, though nobody registered it.
 fn guess<'r>(registry: &'r Registry, subject: &Subject<'_>, dialect: Dialect) -> Verdict<'r> {
-    let by_status =
-        subject.http_status.filter(|status| *status >= 400).and_then(|status| registry.status(status));
-    let by_words = || subject.message.and_then(|message| registry.phrase(message));
-    let by_code = || match subject.code {
-        Code::Text(code) => registry.phrase(&code.replace(['_', '-', '.'], " ")),
+    let code = match subject.code {
+        Code::Text(code) => Some(code),
         _ => None,
     };
-    let guessed = by_status.or_else(by_words).or_else(by_code);
+    let by_status = status(subject).and_then(|status| registry.status(status));
+    let by_message = || subject.message.and_then(|message| registry.phrase(message));
+    let by_name = |name: &str| registry.phrase(&name.replace(['_', '-', '.'], " "));
+    let by_names = || code.and_then(by_name).or_else(|| subject.type_name.and_then(by_name));
+    let guessed = by_status.or_else(by_message).or_else(by_names);
     let canonical = guessed.unwrap_or(match subject.code {
         Code::ToolError => "UNKNOWN_TOOL_ERROR",
         Code::Text(_) | Code::Number { .. } => "UNKNOWN_UNREGISTERED",
@@ -209,6 +211,15 @@ fn guess<'r>(registry: &'r Registry, subject: &Subject<'_>, dialect: Dialect) ->
         registered: subject.code == Code::ToolError,
         inferred: guessed.is_some(),
     }
+}
+
+/// The status of a failure; some servers send it as the code.
+fn status(subject: &Subject<'_>) -> Option<u16> {
+    let as_code = match subject.code {
+        Code::Number { value, .. } => u16::try_from(value).ok(),
+        _ => None,
+    };
+    subject.http_status.or(as_code).filter(|status| (400..600).contains(status))
 }
 
 /// The canonical name of a code that nobody registered: itself when it starts with its category, else with

@@ -229,6 +229,25 @@ fn other_codes() {
     check(r#"{"error":null,"status":200}"#, &["ok http"]);
 }
 
+/// Shapes of APIs that no dialect describes, as adapters pass them on.
+#[test]
+fn strangers() {
+    check(
+        r#"{"error":{"code":404,"status":"NOT_FOUND","message":"Requested entity was lost"}}"#,
+        &["error unknown 404 NOT_FOUND_RESOURCE inferred"],
+    );
+    check(
+        r#"{"type":"error","error":{"type":"rate_limit_error","message":"Number of tokens has exceeded your allowance"}}"#,
+        &["error unknown - RATE_LIMIT_EXCEEDED inferred"],
+    );
+    check(
+        r#"{"error":{"message":"You sent too much","type":"requests","param":null,"code":"rate_limit_exceeded"}}"#,
+        &["error unknown rate_limit_exceeded RATE_LIMIT_EXCEEDED inferred"],
+    );
+    check(r#"{"level":"error","error":{"name":"X"}}"#, &["error unknown - UNKNOWN_ERROR"]);
+    check(r#"{"data":{"walls":[{"status":404}]},"errors":[]}"#, &["? no_envelope"]);
+}
+
 #[test]
 fn a_status_is_better_than_nothing() {
     check(r#"{"path":"/a","status":404}"#, &["error http - NOT_FOUND_RESOURCE inferred"]);
