@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 /// A field with a meaning. Fields that rank among each other stand in the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
+    Success,
     Code,
     Message,
     Details,
@@ -42,13 +43,17 @@ pub(crate) enum Key {
 impl Key {
     /// What every error is made of.
     fn is_of_error(self) -> bool {
-        matches!(self, Self::Code | Self::Message | Self::Details | Self::Data | Self::Retryable)
+        matches!(
+            self,
+            Self::Success | Self::Code | Self::Message | Self::Details | Self::Data | Self::Retryable
+        )
     }
 }
 
 const KEYS: usize = Key::RetryAfterCamel as usize + 1;
 
-const NAMES: [(&str, Key); 43] = [
+const NAMES: [(&str, Key); 44] = [
+    ("success", Key::Success),
     ("code", Key::Code),
     ("message", Key::Message),
     ("details", Key::Details),

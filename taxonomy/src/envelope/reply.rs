@@ -29,13 +29,34 @@ impl<R: Receiver> Finder<'_, R> {
         parsers: &mut [Parser],
     ) -> Look {
         let error = sorted.part(Part::Error).filter(|error| error.is_object() || error.as_str().is_some());
+        // A failure under `success: true` is one that its envelope calls a success.
+        let inner = Scope { hidden: scope.hidden || success, ..*scope };
         match error {
+            None if self.more_telling(success, sorted, &inner, parsers).is_ok() => {}
             None if success => self.mcp_aql_success(sorted, scope, parsers),
-            // An error under `success: true` is a failure that its envelope calls a success.
-            _ => self.mcp_aql_failure(error, sorted, &Scope { hidden: scope.hidden || success, ..*scope }),
+            _ => self.mcp_aql_failure(error, sorted, &inner),
         }
         self.warnings(sorted, scope);
         Ok(())
+    }
+
+    /// A logger's own `success` may stand beside a whole reply, which tells more.
+    fn more_telling(
+        &mut self,
+        success: bool,
+        sorted: &Sorted<'_>,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) -> Look {
+        const REPLIES: [Part; 5] = [Part::Response, Part::Result, Part::Envelope, Part::Body, Part::Payload];
+        // A result that worked is data, and may hold anything, unless it claims to be an envelope itself.
+        let tells = |reply: &Json<'_>| !success || reply.get("success").is_some();
+        for reply in REPLIES.into_iter().filter_map(|part| sorted.part(part)).filter(tells) {
+            if self.unwrap(reply, scope, parsers).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(Reason::NoEnvelope)
     }
 
     fn mcp_aql_failure(&mut self, error: Option<Json<'_>>, sorted: &Sorted<'_>, scope: &Scope<'_>) {
@@ -44,10 +65,8 @@ impl<R: Receiver> Finder<'_, R> {
                 Some(text) => Failure::of_text(Dialect::McpAql, text),
                 None => Failure::of_object(Dialect::McpAql, error),
             },
-            None => Failure {
-                message: sorted.part(Part::Message).and_then(Json::as_str),
-                ..Failure::of_shape(Dialect::McpAql)
-            },
+            // The parts of the error may stand in the envelope itself.
+            None => Failure::of_object(Dialect::McpAql, sorted.object),
         };
         failure.confirmation = sorted.part(Part::Confirmation);
         if !self.partial_failure(&failure, scope) {

@@ -25,6 +25,29 @@ fn mcp_aql() {
     );
 }
 
+/// Loggers add a `success` of their own, or leave the `error` object out.
+#[test]
+fn mcp_aql_as_loggers_write_it() {
+    check(
+        &format!(r#"{{"success":false,"tool":"x","response":{PAUSE}}}"#),
+        &["error mcp-aql RATE_LIMIT_QUOTA_PAUSE RATE_LIMIT_QUOTA_PAUSE"],
+    );
+    check(
+        &format!(r#"{{"success":true,"tool":"x","response":{PAUSE}}}"#),
+        &["error mcp-aql RATE_LIMIT_QUOTA_PAUSE RATE_LIMIT_QUOTA_PAUSE hidden"],
+    );
+    check(r#"{"success":true,"result":{"error":"none","items":[]}}"#, &["ok mcp-aql"]);
+    check(
+        r#"{"success":false,"code":"TOKEN_INVALID","message":"m"}"#,
+        &["error mcp-aql TOKEN_INVALID TOKEN_INVALID"],
+    );
+    check(
+        r#"{"success":false,"message":"too many requests"}"#,
+        &["error mcp-aql - RATE_LIMIT_EXCEEDED inferred"],
+    );
+    check(r#"{"success":false,"data":null,"error":null}"#, &["error mcp-aql - UNKNOWN_ERROR"]);
+}
+
 #[test]
 fn warnings_come_with_a_success() {
     check(
