@@ -148,7 +148,8 @@ pub enum TimeSource {
     Replaced,
 }
 
-/// One call, or several alike: what rates are counted against.
+/// One call, or several alike: what rates are counted against. Most records are calls that worked, so a
+/// call carries only what rates are counted by; a failed one has the rest in its [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
     /// The error model that the reply shows.
@@ -157,8 +158,20 @@ pub struct Call<'a> {
     pub outcome: Outcome,
     /// How many calls this stands for.
     pub count: u64,
-    /// Who, where and when.
-    pub context: &'a Context<'a>,
+    /// When it happened, in microseconds since 1970.
+    pub time: i64,
+    /// Where that time comes from.
+    pub time_source: TimeSource,
+    /// The server that answered.
+    pub service: Option<&'a str>,
+    /// Production, staging, and so on.
+    pub environment: Option<&'a str>,
+    /// What was asked for.
+    pub operation: Option<&'a str>,
+    /// The side of the call that reports it; only spans know.
+    pub span_kind: Option<&'a str>,
+    /// How long it took.
+    pub duration_us: Option<i64>,
 }
 
 /// Takes what a record yields, in the order found.

@@ -131,7 +131,7 @@ impl<'e> Builder<'e> {
         Event {
             event_id: self.event_id(index),
             kind: Kind::Audit,
-            dialect: self.named(scope, &context).unwrap_or(Dialect::McpAql),
+            dialect: self.named(scope, context.service.as_deref()).unwrap_or(Dialect::McpAql),
             code: Some(Cow::Borrowed(&audit.event)),
             canonical: Cow::Borrowed(&audit.canonical),
             category,
@@ -172,14 +172,14 @@ impl<'e> Builder<'e> {
     }
 
     /// The dialect that the record, its source or a profile names.
-    pub(super) fn named(self, scope: &Scope<'_>, context: &Context<'_>) -> Option<Dialect> {
+    pub(super) fn named(self, scope: &Scope<'_>, service: Option<&str>) -> Option<Dialect> {
         let registry = &self.rules.registry;
         scope.fields[Field::Dialect as usize]
             .and_then(Json::as_str)
             .and_then(Dialect::from_word)
             .filter(|dialect| Dialect::REGISTERED.contains(dialect))
             .or(self.origin.dialect)
-            .or_else(|| registry.operator().profile(context.service.as_deref(), self.origin.source))
+            .or_else(|| registry.operator().profile(service, self.origin.source))
     }
 
     fn look_up(
@@ -191,7 +191,7 @@ impl<'e> Builder<'e> {
     ) -> Verdict<'e> {
         let roots = [failure.error, scope.envelope, scope.record].map(|root| root.unwrap_or(Json::NULL));
         let subject = Subject {
-            named: self.named(scope, context),
+            named: self.named(scope, context.service.as_deref()),
             shape: failure.shape,
             code: failure.code,
             message: failure.message,

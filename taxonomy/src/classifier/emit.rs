@@ -2,7 +2,6 @@
 
 use super::build::{Builder, Scratch};
 use super::{Origin, Rules};
-use crate::details::Details;
 use crate::envelope::{Failure, Receiver, Scope, Success};
 use crate::event::{Call, Event, Kind, Outcome, Sink};
 use crate::json::Json;
@@ -62,9 +61,20 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 
     fn success(&mut self, success: Success, scope: &Scope<'_>) {
         let Success { dialect, outcome, count } = success;
-        let context = self.build.context(scope, &Details::NONE);
-        let dialect = self.build.named(scope, &context).unwrap_or(dialect);
-        self.sink.call(&Call { dialect, outcome, count, context: &context });
+        let place = self.build.place(scope, None);
+        let dialect = self.build.named(scope, place.service.as_deref()).unwrap_or(dialect);
+        self.sink.call(&Call {
+            dialect,
+            outcome,
+            count,
+            time: place.time,
+            time_source: place.time_source,
+            service: place.service.as_deref(),
+            environment: place.environment.as_deref(),
+            operation: place.operation.as_deref(),
+            span_kind: None,
+            duration_us: place.duration_us,
+        });
     }
 
     fn audit(&mut self, event: &AuditEvent, record: Json<'_>, scope: &Scope<'_>) {
@@ -82,6 +92,18 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 /// A failed call is traffic, too; warnings come with a call of their own.
 fn call_of<'a>(event: &'a Event<'a>) -> Option<Call<'a>> {
     let outcome = if event.hidden { Outcome::Hidden } else { Outcome::Failed };
-    let call = Call { dialect: event.dialect, outcome, count: 1, context: &event.context };
+    let context = &event.context;
+    let call = Call {
+        dialect: event.dialect,
+        outcome,
+        count: 1,
+        time: context.time,
+        time_source: context.time_source,
+        service: context.service.as_deref(),
+        environment: context.environment.as_deref(),
+        operation: context.operation.as_deref(),
+        span_kind: context.span_kind,
+        duration_us: context.duration_us,
+    };
     (event.kind == Kind::Error).then_some(call)
 }

@@ -10,34 +10,73 @@ use crate::limits::{FUTURE_US, cut};
 use crate::time;
 use std::borrow::Cow;
 
+/// Where and when: what calls are counted by.
+pub(super) struct Place<'a> {
+    pub(super) time: i64,
+    pub(super) time_source: TimeSource,
+    pub(super) service: Option<Cow<'a, str>>,
+    pub(super) environment: Option<Cow<'a, str>>,
+    pub(super) operation: Option<Cow<'a, str>>,
+    pub(super) duration_us: Option<i64>,
+}
+
 impl<'e> Builder<'e> {
-    /// Reads and redacts the context; `details` may name what the record does not.
-    pub(super) fn context<'a>(self, scope: &Scope<'a>, details: &Details<'a>) -> Context<'a>
+    /// Reads and redacts the place; `details` may name the operation when the record does not.
+    pub(super) fn place<'a>(self, scope: &Scope<'a>, details: Option<&Details<'a>>) -> Place<'a>
     where
         'e: 'a,
     {
         let of = |field: Field| scope.fields[field as usize];
-        let name = |value: Option<Json<'a>>| value.and_then(text_of).map(|text| self.redacted(text));
         let (time, time_source) = self.time(of(Field::Time));
-        let operation = scope.operation.map(Cow::Borrowed).or_else(|| of(Field::Operation).and_then(text_of));
-        let operation =
-            operation.or_else(|| details.get(Key::Operation).or(details.get(Key::Tool)).and_then(text_of));
-        Context {
+        let operation = scope
+            .operation
+            .map(Cow::Borrowed)
+            .or_else(|| of(Field::Operation).and_then(text_of))
+            .or_else(|| details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool))).and_then(text_of));
+        Place {
             time,
             time_source,
-            service: name(of(Field::Service)).or(self.origin.service.map(Cow::Borrowed)),
-            service_version: name(of(Field::ServiceVersion)),
-            environment: name(of(Field::Environment)).or(self.origin.environment.map(Cow::Borrowed)),
-            client: of(Field::Client).and_then(text_of).map(|text| self.client(text)),
+            service: self.field(scope, Field::Service).or(self.origin.service.map(Cow::Borrowed)),
+            environment: self
+                .field(scope, Field::Environment)
+                .or(self.origin.environment.map(Cow::Borrowed)),
             operation: operation.map(|text| self.redacted(text)),
-            request_id: name(of(Field::RequestId).or(details.get(Key::RequestId))),
-            session_id: name(of(Field::SessionId)),
-            trace_id: name(of(Field::TraceId)),
-            span_id: name(of(Field::SpanId)),
-            span_kind: None,
             duration_us: of(Field::Duration).and_then(micros),
+        }
+    }
+
+    /// Reads and redacts the whole context; `details` may name what the record does not.
+    pub(super) fn context<'a>(self, scope: &Scope<'a>, details: &Details<'a>) -> Context<'a>
+    where
+        'e: 'a,
+    {
+        let place = self.place(scope, Some(details));
+        let of = |field: Field| scope.fields[field as usize];
+        let request_id = of(Field::RequestId).or(details.get(Key::RequestId));
+        Context {
+            time: place.time,
+            time_source: place.time_source,
+            service: place.service,
+            service_version: self.field(scope, Field::ServiceVersion),
+            environment: place.environment,
+            client: of(Field::Client).and_then(text_of).map(|text| self.client(text)),
+            operation: place.operation,
+            request_id: request_id.and_then(text_of).map(|text| self.redacted(text)),
+            session_id: self.field(scope, Field::SessionId),
+            trace_id: self.field(scope, Field::TraceId),
+            span_id: self.field(scope, Field::SpanId),
+            span_kind: None,
+            duration_us: place.duration_us,
             source: self.origin.source,
         }
+    }
+
+    /// A context field as a redacted name.
+    fn field<'a>(self, scope: &Scope<'a>, field: Field) -> Option<Cow<'a, str>>
+    where
+        'e: 'a,
+    {
+        scope.fields[field as usize].and_then(text_of).map(|text| self.redacted(text))
     }
 
     fn redacted<'a>(self, text: Cow<'a, str>) -> Cow<'a, str>
