@@ -10,35 +10,27 @@ use super::{REDACTED, Redactor, Rule, card};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a byte is to the walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    /// Letters, digits and `_`: the inside of a word.
-    Word,
-    /// Anything that only ends a word.
-    Break,
-    /// Something to look at: a sign, a mark, a dash, a backslash.
-    Look,
+/// The inside of a word.
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-const CLASS: [Class; 256] = {
-    let mut table = [Class::Break; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = match byte as u8 {
-            b'@' | b'=' | b':' | b'[' | b'-' | b'\\' => Class::Look,
-            b if b.is_ascii_alphanumeric() || b == b'_' => Class::Word,
-            _ => Class::Break,
-        };
-        byte += 1;
+/// Bytes to look at wherever they stand: signs, marks, dashes, backslashes.
+const IS_SIGN: [bool; 256] = {
+    let signs = b"@=:[-\\";
+    let mut table = [false; 256];
+    let mut index = 0;
+    while index < signs.len() {
+        table[signs[index] as usize] = true;
+        index += 1;
     }
     table
 };
 
-/// Pairs of bytes that a secret, or a word that introduces one, can start with; by their low six bits,
-/// which tell letters of either case and digits apart.
-const STARTS: [u64; 64] = {
-    let mut table = [0; 64];
+/// Pairs of bytes that a secret, or a word that introduces one, can start with: by the first byte, then one
+/// bit for the low six bits of the second, which mix up some letters and digits but miss nothing.
+const STARTS: [u64; 256] = {
+    let mut table = [0; 256];
     let pairs: [&[u8; 2]; 9] = [b"co", b"qu", b"ey", b"be", b"Be", b"BE", b"ba", b"Ba", b"BA"];
     let mut index = 0;
     while index < pairs.len() {
@@ -63,15 +55,15 @@ const STARTS: [u64; 64] = {
     table
 };
 
-const fn add_pair(table: &mut [u64; 64], [first, second]: [u8; 2]) {
-    table[(first & 63) as usize] |= 1 << (second & 63);
+const fn add_pair(table: &mut [u64; 256], [first, second]: [u8; 2]) {
+    table[first as usize] |= 1 << (second & 63);
 }
 
-/// True when a secret can start here; for most words it cannot.
+/// True when a word starts here that may be a secret, or introduce one; most words cannot.
 #[inline]
-fn may_start(bytes: &[u8]) -> bool {
-    match bytes {
-        [first, second, ..] => STARTS[usize::from(first & 63)] >> (second & 63) & 1 != 0,
+fn starts_secret(bytes: &[u8], at: usize) -> bool {
+    match bytes.get(at..) {
+        Some([first, second, ..]) => STARTS[usize::from(*first)] >> (second & 63) & 1 != 0,
         _ => false,
     }
 }
@@ -111,36 +103,18 @@ impl Redactor {
     /// The next secret; nothing before `from` can be part of it.
     fn next_secret(&self, bytes: &[u8], from: usize) -> Option<Found> {
         let mut at = from;
-        while at < bytes.len() {
-            let class = CLASS[usize::from(bytes[at])];
-            if class == Class::Word {
-                if may_start(&bytes[at..])
-                    && let Some(found) = self.at_word(bytes, at..run_end(bytes, at))
-                {
-                    return Some(found);
-                }
-                at = word_end(bytes, at + 1);
-                continue;
+        while let Some(place) = next_place(bytes, at) {
+            let found = match bytes[place] {
+                b'@' => self.email(bytes, place, from).or_else(|| self.url_credentials(bytes, place, from)),
+                b'=' | b':' => self.assignment(bytes, place, from),
+                b'-' => self.private_key(bytes, place),
+                b'[' | b'\\' => None,
+                _ => self.at_word(bytes, place..run_end(bytes, place)),
+            };
+            if found.is_some() {
+                return found;
             }
-            let mut length = 1;
-            if class == Class::Look {
-                let found = match bytes[at] {
-                    b'@' => self.email(bytes, at, from).or_else(|| self.url_credentials(bytes, at, from)),
-                    b'=' | b':' => self.assignment(bytes, at, from),
-                    b'-' => self.private_key(bytes, at),
-                    _ => None,
-                };
-                if found.is_some() {
-                    return found;
-                }
-                length = match bytes[at..] {
-                    // An escaped newline that was escaped once more would glue its letter to the word.
-                    [b'\\', b'n' | b'r' | b't', ..] => 2,
-                    [b'[', ..] => mark_length(&bytes[at..]).unwrap_or(1),
-                    _ => 1,
-                };
-            }
-            at += length;
+            at = place + passed_over(&bytes[place..]);
         }
         None
     }
@@ -226,20 +200,55 @@ impl Redactor {
     }
 }
 
-/// Where the word around `at` ends: eight bytes at a time, then one by one.
-#[inline]
-fn word_end(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let others = other_than_word(u64::from_le_bytes(*chunk));
-        if others != 0 {
-            return at + others.trailing_zeros() as usize / 8;
+/// The next place that is worth a look: a sign, or a word that starts like a secret. `at` is a place where
+/// a word may start; so is whatever follows a byte that is no part of a word. Most texts have no such place,
+/// so eight bytes are taken at a time.
+fn next_place(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if starts_secret(bytes, at) {
+        return Some(at);
+    }
+    while at < bytes.len() {
+        let mut others = other_than_word(eight_from(bytes, at));
+        while others != 0 {
+            let other = at + others.trailing_zeros() as usize / 8;
+            if IS_SIGN[usize::from(bytes[other])] && !is_lone_dash(&bytes[other..]) {
+                return Some(other);
+            }
+            if starts_secret(bytes, other + 1) {
+                return Some(other + 1);
+            }
+            others &= others - 1;
         }
         at += 8;
     }
-    while at < bytes.len() && CLASS[usize::from(bytes[at])] as u8 == Class::Word as u8 {
-        at += 1;
+    None
+}
+
+/// Names and ids are full of single dashes; a private key starts with five.
+fn is_lone_dash(rest: &[u8]) -> bool {
+    rest[0] == b'-' && rest.get(1) != Some(&b'-')
+}
+
+/// Eight bytes; past the end of the text stand letters, which mean nothing.
+#[inline]
+fn eight_from(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[at..];
+    u64::from_le_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [b'_'; 8];
+        padded[..rest.len()].copy_from_slice(rest);
+        padded
+    }))
+}
+
+/// How much to pass over at a place that held no secret: the word, the sign, or what belongs together.
+fn passed_over(rest: &[u8]) -> usize {
+    match rest {
+        // An escaped newline that was escaped once more would glue its letter to the word.
+        [b'\\', b'n' | b'r' | b't', ..] => 2,
+        [b'[', ..] => mark_length(rest).unwrap_or(1),
+        [first, ..] if is_word(*first) => rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len()),
+        _ => 1,
     }
-    at
 }
 
 /// Sets the high bit of each of eight bytes that is no letter, digit or `_`. Adding `0x7f - n` to a byte
