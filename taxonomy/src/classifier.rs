@@ -13,7 +13,7 @@ use crate::context::Names;
 use crate::dialect::Dialect;
 use crate::envelope::Finder;
 use crate::event::Sink;
-use crate::json::Parser;
+use crate::json::{Json, Parser};
 use crate::limits::{Limits, MAX_ENVELOPE_LEVELS};
 use crate::logfmt;
 use crate::reason::Reason;
@@ -84,8 +84,8 @@ pub struct Classifier {
     rules: Arc<Rules>,
     /// One for the record, and one for each level that may be opened below it.
     parsers: Vec<Parser>,
-    /// The JSON of a logfmt line.
-    line: String,
+    /// The values of a logfmt line that were written with escapes.
+    unescaped: Vec<u8>,
     scratch: Scratch,
 }
 
@@ -97,7 +97,7 @@ impl Classifier {
         Self {
             parsers: (0..=levels).map(|_| Parser::new(rules.limits.json_depth)).collect(),
             rules,
-            line: String::new(),
+            unescaped: Vec::new(),
             scratch: Scratch::default(),
         }
     }
@@ -117,18 +117,15 @@ impl Classifier {
         if record.len() > self.rules.limits.line_bytes {
             return Err(Reason::TooLong);
         }
-        let Self { rules, parsers, line, scratch } = self;
-        let record = match record[0] {
-            b'{' | b'[' | b'"' => record,
-            _ => from_logfmt(record, line)?,
-        };
+        let Self { rules, parsers, unescaped, scratch } = self;
         let Some((parser, deeper)) = parsers.split_first_mut() else { return Err(Reason::TooManyLevels) };
         let mut emitter = Emitter::new(rules, origin, scratch, sink);
-        parser.parse(record, |json| {
-            let mut finder =
-                Finder { registry: &rules.registry, names: &rules.names, receiver: &mut emitter };
-            finder.record(json, deeper);
-        })
+        let mut finder = Finder { registry: &rules.registry, names: &rules.names, receiver: &mut emitter };
+        let look = |json: Json<'_>| finder.record(json, deeper);
+        match record[0] {
+            b'{' | b'[' | b'"' => parser.parse(record, look),
+            _ => read_logfmt(record, parser, unescaped, look),
+        }
     }
 }
 
@@ -140,15 +137,18 @@ fn trim(record: &[u8]) -> &[u8] {
 }
 
 /// A line that does not start like JSON may be logfmt.
-fn from_logfmt<'l>(record: &[u8], line: &'l mut String) -> Result<&'l [u8], Reason> {
+fn read_logfmt(
+    record: &[u8],
+    parser: &mut Parser,
+    unescaped: &mut Vec<u8>,
+    look: impl FnOnce(Json<'_>),
+) -> Result<(), Reason> {
     let text = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
-    line.clear();
-    if logfmt::to_json(text, line) {
-        return Ok(line.as_bytes());
-    }
+    unescaped.resize(text.len(), 0);
+    let read = parser.read_fields(|tape| logfmt::read(text, unescaped, tape), look);
     // A bare number or word is JSON, but holds nothing.
-    let is_scalar = matches!(text, "null" | "true" | "false") || text.parse::<f64>().is_ok();
-    Err(if is_scalar { Reason::NoEnvelope } else { Reason::NotJson { at: 0 } })
+    let is_scalar = || matches!(text, "null" | "true" | "false") || text.parse::<f64>().is_ok();
+    read.ok_or_else(|| if is_scalar() { Reason::NoEnvelope } else { Reason::NotJson { at: 0 } })
 }
 
 #[cfg(test)]

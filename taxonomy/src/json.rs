@@ -148,7 +148,7 @@ impl<'t> Json<'t> {
 }
 
 /// A value that is neither object nor array.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'t> {
     Text(&'t str),
     Signed(i64),
@@ -231,6 +231,49 @@ impl Parser {
         };
         self.tape = tape.reset();
         result
+    }
+
+    /// Lets `fill` put the fields of an object on the tape, then `read` look at it; `None` when `fill`
+    /// returns false.
+    pub(crate) fn read_fields<'l, R>(
+        &mut self,
+        fill: impl FnOnce(&mut ObjectTape<'l>) -> bool,
+        read: impl FnOnce(Json<'_>) -> R,
+    ) -> Option<R> {
+        let mut object = ObjectTape::new(mem::replace(&mut self.tape, Tape(Vec::new())).reset());
+        let result = fill(&mut object).then(|| read(object.json()));
+        self.tape = object.0.reset();
+        result
+    }
+}
+
+/// An object that is put on a tape field by field, from a text that is not JSON.
+pub(crate) struct ObjectTape<'l>(Tape<'l>);
+
+impl<'l> ObjectTape<'l> {
+    fn new(mut tape: Tape<'l>) -> Self {
+        tape.0.push(Node::Object { len: 0, count: 0 });
+        Self(tape)
+    }
+
+    pub(crate) fn text(&mut self, key: &'l str, value: &'l str) {
+        self.put(key, Node::String(value));
+    }
+
+    pub(crate) fn number(&mut self, key: &'l str, value: u64) {
+        self.put(key, Node::Static(StaticNode::U64(value)));
+    }
+
+    fn put(&mut self, key: &'l str, value: Node<'l>) {
+        self.0.0.extend([Node::String(key), value]);
+        if let Some(Node::Object { len, count }) = self.0.0.first_mut() {
+            *len += 1;
+            *count += 2;
+        }
+    }
+
+    fn json(&self) -> Json<'_> {
+        Json(&self.0.0)
     }
 }
 

@@ -1,22 +1,23 @@
 //! Logfmt: `level=INFO msg="tool call" tool=echo status=401`.
 //!
-//! A line is turned into the JSON object it stands for, so that everything after this point knows one
+//! A line is put on a tape as the object it stands for, so that everything after this point knows one
 //! format only. Values stay texts, except whole numbers.
 
-use crate::json::write;
+use crate::json::ObjectTape;
+use std::mem;
 
-/// Appends the object that a line stands for; false when the line is not logfmt.
-pub(crate) fn to_json(line: &str, out: &mut String) -> bool {
+/// Puts the fields of a line on a tape; false when the line is not logfmt. `room` is as long as the line.
+pub(crate) fn read<'l>(line: &'l str, room: &'l mut [u8], tape: &mut ObjectTape<'l>) -> bool {
+    let mut room = Room(room);
     let mut rest = line.trim();
-    let mut pairs = 0;
-    out.push('{');
+    let mut is_first = true;
     while !rest.is_empty() {
         let end =
             rest.bytes().position(|byte| byte == b'=' || byte.is_ascii_whitespace()).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
         let Some(value) = after.strip_prefix('=') else {
             // A bare word is a flag, but a line that starts with one is prose.
-            if pairs == 0 {
+            if is_first {
                 return false;
             }
             rest = after.trim_start();
@@ -25,42 +26,39 @@ pub(crate) fn to_json(line: &str, out: &mut String) -> bool {
         if !is_key(key) {
             return false;
         }
-        if pairs > 0 {
-            out.push(',');
-        }
-        write::string(out, key);
-        out.push(':');
-        rest = push_value(out, value).trim_start();
-        pairs += 1;
+        rest = put(tape, key, value, &mut room).trim_start();
+        is_first = false;
     }
-    out.push('}');
-    pairs > 0
+    !is_first
 }
 
 fn is_key(key: &str) -> bool {
-    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '@')
-        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-@/".contains(&byte))
+    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'@' | b'/');
+    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '@') && key.bytes().all(is_inside)
 }
 
-/// Appends one value and returns what follows it.
-fn push_value<'t>(out: &mut String, text: &'t str) -> &'t str {
+/// Puts one field on the tape and returns what follows its value.
+fn put<'l>(tape: &mut ObjectTape<'l>, key: &'l str, text: &'l str, room: &mut Room<'l>) -> &'l str {
     if let Some(quoted) = text.strip_prefix('"') {
         let end = closing_quote(quoted).unwrap_or(quoted.len());
-        push_unescaped(out, &quoted[..end]);
+        let value = &quoted[..end];
+        tape.text(key, if value.contains('\\') { room.unescaped(value) } else { value });
         return quoted.get(end + 1..).unwrap_or_default();
     }
     let end = text.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
     let (value, rest) = text.split_at(end);
-    let is_number = value.len() <= 15
-        && (value == "0" || !value.starts_with('0'))
-        && !value.is_empty()
-        && value.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number {
-        out.push_str(value);
-    } else {
-        write::string(out, value);
+    match whole_number(value) {
+        Some(number) => tape.number(key, number),
+        None => tape.text(key, value),
     }
     rest
+}
+
+/// A number that is written like one: identifiers may be longer, or start with a zero.
+fn whole_number(text: &str) -> Option<u64> {
+    const LONGEST: usize = 15;
+    let is_short = (1..=LONGEST).contains(&text.len()) && (text == "0" || !text.starts_with('0'));
+    (is_short && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
 fn closing_quote(text: &str) -> Option<usize> {
@@ -72,53 +70,77 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-fn push_unescaped(out: &mut String, text: &str) {
-    if !text.contains('\\') {
-        return write::string(out, text);
-    }
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (c, c == '\\') {
-            (_, true) => match chars.next() {
-                Some('n') => plain.push('\n'),
-                Some('t') => plain.push('\t'),
-                Some('r') => plain.push('\r'),
-                Some(other) => plain.push(other),
-                None => plain.push('\\'),
-            },
-            (c, false) => plain.push(c),
+/// Where values go that do not stand in the line as they are meant, one after another.
+struct Room<'l>(&'l mut [u8]);
+
+impl<'l> Room<'l> {
+    /// Never longer than what is written, so there is room for all values of the line.
+    fn unescaped(&mut self, text: &str) -> &'l str {
+        let room = mem::take(&mut self.0);
+        let mut length = 0;
+        let mut bytes = text.bytes();
+        while let Some(byte) = bytes.next() {
+            room[length] = match (byte, byte == b'\\') {
+                (_, true) => match bytes.next() {
+                    Some(b'n') => b'\n',
+                    Some(b't') => b'\t',
+                    Some(b'r') => b'\r',
+                    Some(other) => other,
+                    None => b'\\',
+                },
+                (byte, false) => byte,
+            };
+            length += 1;
         }
+        let (value, rest) = room.split_at_mut(length);
+        self.0 = rest;
+        std::str::from_utf8(value).unwrap_or_default()
     }
-    write::string(out, &plain);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Parser;
+    use crate::json::Scalar::{self, Text, Unsigned};
 
-    fn check(line: &str, expected: Option<&str>) {
-        let mut out = String::new();
-        let read = to_json(line, &mut out).then_some(out);
-        assert_eq!(read.as_deref(), expected, "{line}");
+    fn check(line: &str, expected: &[(&str, Scalar<'_>)]) {
+        let mut room = vec![0; line.len()];
+        let read = Parser::new(1).read_fields(
+            |tape| read(line, &mut room, tape),
+            |json| {
+                let fields = json.fields().filter_map(|(key, value)| Some((key, value.scalar()?)));
+                assert_eq!(fields.collect::<Vec<_>>(), expected, "{line}");
+            },
+        );
+        assert_eq!(read.is_none(), expected.is_empty(), "{line}");
     }
 
     #[test]
     fn pairs_become_fields() {
         check(
             r#"level=INFO msg="tool call" audit=true user=u-17 status=401 empty= zip=012"#,
-            Some(
-                r#"{"level":"INFO","msg":"tool call","audit":"true","user":"u-17","status":401,"empty":"","zip":"012"}"#,
-            ),
+            &[
+                ("level", Text("INFO")),
+                ("msg", Text("tool call")),
+                ("audit", Text("true")),
+                ("user", Text("u-17")),
+                ("status", Unsigned(401)),
+                ("empty", Text("")),
+                ("zip", Text("012")),
+            ],
         );
-        check(r#"msg="say \"hi\"\n" flag n=1"#, Some(r#"{"msg":"say \"hi\"\n","n":1}"#));
-        check(r#"msg="not closed"#, Some(r#"{"msg":"not closed"}"#));
+        check(
+            r#"msg="say \"hi\"\n" flag n=1 path="C:\\é" end="\"#,
+            &[("msg", Text("say \"hi\"\n")), ("n", Unsigned(1)), ("path", Text("C:\\é")), ("end", Text("\\"))],
+        );
+        check(r#"msg="not closed"#, &[("msg", Text("not closed"))]);
     }
 
     #[test]
     fn prose_is_not_logfmt() {
         for line in ["", "hello world", "error: a=b", "a b=c", "=x", "1+1=2"] {
-            check(line, None);
+            check(line, &[]);
         }
     }
 }
