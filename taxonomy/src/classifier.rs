@@ -144,7 +144,7 @@ fn read_logfmt(
     look: impl FnOnce(Json<'_>),
 ) -> Result<(), Reason> {
     let text = std::str::from_utf8(record).map_err(|_| Reason::InvalidUtf8)?;
-    unescaped.resize(text.len(), 0);
+    unescaped.resize(unescaped.len().max(text.len()), 0);
     let read = parser.read_fields(|tape| logfmt::read(text, unescaped, tape), look);
     // A bare number or word is JSON, but holds nothing.
     let is_scalar = || matches!(text, "null" | "true" | "false") || text.parse::<f64>().is_ok();

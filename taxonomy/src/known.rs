@@ -2,51 +2,51 @@
 //!
 //! A name of up to sixteen bytes is told by its length, its first eight bytes and its last eight: three
 //! numbers to compare, no text. That is several times quicker than a general hash map, and these look-ups
-//! are a good part of what a record costs.
+//! are a good part of what a record costs. The few longer names are in such a map.
+
+use std::collections::HashMap;
 
 /// Known names with a value each.
 #[derive(Debug, Clone)]
 pub(crate) struct Known<T> {
     /// A power of two, at least four times as long as there are names, so that a miss ends at once.
-    digests: Vec<Digest>,
-    /// What belongs to each digest: the name is compared as well when the digest does not cover it.
-    names: Vec<Option<(String, T)>>,
+    slots: Vec<Option<(Digest, T)>>,
     count: usize,
+    long: HashMap<String, T, foldhash::fast::FixedState>,
 }
 
-/// The length, the first eight and the last eight bytes of a name.
+/// The length, the first eight and the last eight bytes of a name; no two names have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest {
-    length: usize,
     first: u64,
     last: u64,
+    length: usize,
 }
 
 impl Digest {
-    /// Of no name.
-    const EMPTY: Self = Self { length: usize::MAX, first: 0, last: 0 };
-
-    /// A longer name is not told by its digest alone.
+    /// Of a longer name, the middle is in neither part.
     const COVERS: usize = 16;
 
     #[inline]
     fn of(name: &[u8]) -> Self {
-        let length = name.len();
         let (first, last) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
             (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
             _ => (Self::short(name), 0),
         };
-        Self { length, first, last }
+        Self { first, last, length: name.len() }
     }
 
-    /// Up to seven bytes as a number; overlapping halves cover four and more.
+    /// Up to seven bytes as a number: overlapping halves cover four and more, three single bytes the rest.
     #[inline]
     fn short(name: &[u8]) -> u64 {
         match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
             (Some(first), Some(last)) => {
                 u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
             }
-            _ => name.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+            _ => {
+                let byte = |at: usize| name.get(at).copied().map_or(0, u64::from);
+                byte(0) | byte(1) << 8 | byte(2) << 16
+            }
         }
     }
 
@@ -61,57 +61,61 @@ impl Digest {
 
 impl<T: Copy> Known<T> {
     pub(crate) fn new(names: impl IntoIterator<Item = (String, T)>) -> Self {
-        let mut known = Self::with_slots(64);
+        let mut known = Self { slots: vec![None; 64], count: 0, long: HashMap::default() };
         for (name, value) in names {
             known.insert(name, value);
         }
         known
     }
 
-    fn with_slots(slots: usize) -> Self {
-        Self { digests: vec![Digest::EMPTY; slots], names: vec![None; slots], count: 0 }
-    }
-
     /// Adds a name, or gives a known one a new value.
     pub(crate) fn insert(&mut self, name: String, value: T) {
-        if (self.count + 1) * 4 > self.digests.len() {
+        if name.len() > Digest::COVERS {
+            self.long.insert(name, value);
+            return;
+        }
+        if (self.count + 1) * 4 > self.slots.len() {
             self.grow();
         }
-        let slot = self.slot(&name);
-        self.count += usize::from(self.names[slot].is_none());
-        self.digests[slot] = Digest::of(name.as_bytes());
-        self.names[slot] = Some((name, value));
+        self.put(Digest::of(name.as_bytes()), value);
     }
 
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<T> {
-        self.names[self.slot(name)].as_ref().map(|&(_, value)| value)
+        if name.len() > Digest::COVERS {
+            return self.get_long(name);
+        }
+        let digest = Digest::of(name.as_bytes());
+        let mut at = digest.hash();
+        loop {
+            match &self.slots[at & (self.slots.len() - 1)] {
+                Some((known, value)) if *known == digest => return Some(*value),
+                Some(_) => at += 1,
+                None => return None,
+            }
+        }
     }
 
-    /// The slot that holds the name, or the empty one where it would be.
-    #[inline]
-    fn slot(&self, name: &str) -> usize {
-        let mask = self.digests.len() - 1;
-        let digest = Digest::of(name.as_bytes());
+    #[inline(never)]
+    fn get_long(&self, name: &str) -> Option<T> {
+        self.long.get(name).copied()
+    }
+
+    fn put(&mut self, digest: Digest, value: T) {
+        let mask = self.slots.len() - 1;
         let mut at = digest.hash() & mask;
-        while self.digests[at] != Digest::EMPTY {
-            if self.digests[at] == digest && (digest.length <= Digest::COVERS || self.is_at(at, name)) {
-                break;
-            }
+        while self.slots[at].is_some_and(|(known, _)| known != digest) {
             at = (at + 1) & mask;
         }
-        at
-    }
-
-    fn is_at(&self, at: usize, name: &str) -> bool {
-        self.names[at].as_ref().is_some_and(|(known, _)| known == name)
+        self.count += usize::from(self.slots[at].is_none());
+        self.slots[at] = Some((digest, value));
     }
 
     fn grow(&mut self) {
-        let larger = Self::with_slots(self.digests.len() * 2);
-        let smaller = std::mem::replace(self, larger);
-        for (name, value) in smaller.names.into_iter().flatten() {
-            self.insert(name, value);
+        let larger = vec![None; self.slots.len() * 2];
+        self.count = 0;
+        for (digest, value) in std::mem::replace(&mut self.slots, larger).into_iter().flatten() {
+            self.put(digest, value);
         }
     }
 }
