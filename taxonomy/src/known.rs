@@ -80,7 +80,7 @@ impl<T: Copy> Known<T> {
         self.put(Digest::of(name.as_bytes()), value);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, name: &str) -> Option<T> {
         if name.len() > Digest::COVERS {
             return self.get_long(name);
