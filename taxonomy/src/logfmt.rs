@@ -33,7 +33,8 @@ pub(crate) fn read<'l>(line: &'l str, room: &'l mut [u8], tape: &mut ObjectTape<
 }
 
 fn is_key(key: &str) -> bool {
-    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'@' | b'/');
+    let is_inside =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'@' | b'/');
     key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '@') && key.bytes().all(is_inside)
 }
 
@@ -132,7 +133,12 @@ mod tests {
         );
         check(
             r#"msg="say \"hi\"\n" flag n=1 path="C:\\é" end="\"#,
-            &[("msg", Text("say \"hi\"\n")), ("n", Unsigned(1)), ("path", Text("C:\\é")), ("end", Text("\\"))],
+            &[
+                ("msg", Text("say \"hi\"\n")),
+                ("n", Unsigned(1)),
+                ("path", Text("C:\\é")),
+                ("end", Text("\\")),
+            ],
         );
         check(r#"msg="not closed"#, &[("msg", Text("not closed"))]);
     }

@@ -28,18 +28,15 @@ impl<'e> Builder<'e> {
     {
         let of = |field: Field| scope.fields[field as usize];
         let (time, time_source) = self.time(of(Field::Time));
-        let operation = scope
-            .operation
-            .map(Cow::Borrowed)
-            .or_else(|| of(Field::Operation).and_then(text_of))
-            .or_else(|| details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool))).and_then(text_of));
+        let operation =
+            scope.operation.map(Cow::Borrowed).or_else(|| of(Field::Operation).and_then(text_of)).or_else(
+                || details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool))).and_then(text_of),
+            );
         Place {
             time,
             time_source,
             service: self.field(scope, Field::Service).or(self.origin.service.map(Cow::Borrowed)),
-            environment: self
-                .field(scope, Field::Environment)
-                .or(self.origin.environment.map(Cow::Borrowed)),
+            environment: self.field(scope, Field::Environment).or(self.origin.environment.map(Cow::Borrowed)),
             operation: operation.map(|text| self.redacted(text)),
             duration_us: of(Field::Duration).and_then(micros),
         }
