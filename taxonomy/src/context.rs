@@ -5,8 +5,9 @@
 //! several names for the same thing the one listed first wins, whatever the order in the record.
 
 use crate::category::words;
-use crate::json::Json;
+use crate::json::{Json, Place};
 use crate::known::Known;
+use std::borrow::Cow;
 use std::fmt;
 
 words! {
@@ -46,6 +47,9 @@ pub(crate) const FIELDS: usize = Field::ALL.len();
 
 /// The context fields of a record, as written.
 pub(crate) type Fields<'t> = [Option<Json<'t>>; FIELDS];
+
+/// Of a record that says nothing.
+pub(crate) static NO_FIELDS: Fields<'static> = [None; FIELDS];
 
 /// The keys that make up envelopes, and those that loggers wrap them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,9 +180,15 @@ impl Names {
 
     /// Sorts the fields of an object into slots.
     pub(crate) fn sort<'t>(&self, object: Json<'t>) -> Sorted<'t> {
-        let mut sorted = Sorted { object, has_unknown: false, parts: [None; PARTS], fields: [None; FIELDS] };
+        let mut sorted = Sorted {
+            object,
+            has_unknown: false,
+            has_fields: false,
+            parts: [None; PARTS],
+            fields: [None; FIELDS],
+        };
         let mut ranks = [u8::MAX; FIELDS];
-        for (key, value) in object.fields() {
+        for (key, value, place) in object.fields().with_places() {
             let Some(role) = self.0.get(key) else {
                 sorted.has_unknown = true;
                 continue;
@@ -187,7 +197,7 @@ impl Names {
                 continue;
             }
             if let Some(part) = role.part {
-                sorted.parts[part as usize] = Some(value);
+                sorted.parts[part as usize] = Some(place);
             }
             if let Some((field, rank)) = role.field
                 && rank <= ranks[field as usize]
@@ -195,6 +205,7 @@ impl Names {
             {
                 ranks[field as usize] = rank;
                 sorted.fields[field as usize] = Some(value);
+                sorted.has_fields = true;
             }
         }
         sorted
@@ -228,20 +239,22 @@ pub(crate) struct Sorted<'t> {
     pub(crate) object: Json<'t>,
     /// There are keys that are nothing to us.
     has_unknown: bool,
-    parts: [Option<Json<'t>>; PARTS],
+    /// There are context fields.
+    has_fields: bool,
+    parts: [Option<Place>; PARTS],
     pub(crate) fields: Fields<'t>,
 }
 
 impl<'t> Sorted<'t> {
     /// The value of a part that is there and not null.
     pub(crate) fn part(&self, part: Part) -> Option<Json<'t>> {
-        self.parts[part as usize]
+        self.object.at(self.parts[part as usize]?)
     }
 
     /// True when the object may have attributes.
     pub(crate) fn has_attributes(&self) -> bool {
         let beside = [Part::Id, Part::Msg, Part::Message, Part::Event];
-        self.has_unknown || beside.into_iter().any(|part| self.part(part).is_some())
+        self.has_unknown || beside.into_iter().any(|part| self.parts[part as usize].is_some())
     }
 
     pub(crate) fn field(&self, field: Field) -> Option<Json<'t>> {
@@ -249,13 +262,20 @@ impl<'t> Sorted<'t> {
     }
 }
 
-/// What an outer record says holds; an inner one fills the gaps.
-pub(crate) fn filled<'t>(outer: &Fields<'t>, inner: &Fields<'t>) -> Fields<'t> {
+/// What an outer record says holds; an inner one fills the gaps. Hardly ever do both say something, so
+/// hardly ever is anything copied.
+pub(crate) fn filled<'s, 't>(outer: &'s Fields<'t>, inner: &'s Sorted<'t>) -> Cow<'s, Fields<'t>> {
+    if !inner.has_fields {
+        return Cow::Borrowed(outer);
+    }
+    if std::ptr::eq(outer, &NO_FIELDS) {
+        return Cow::Borrowed(&inner.fields);
+    }
     let mut fields = *outer;
-    for (field, inner) in fields.iter_mut().zip(inner) {
+    for (field, inner) in fields.iter_mut().zip(&inner.fields) {
         *field = field.or(*inner);
     }
-    fields
+    Cow::Owned(fields)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The fields of `details` that mean something to us, found in one pass.
 
-use crate::json::Json;
+use crate::json::{Json, Place};
 use crate::known::Known;
 use std::sync::LazyLock;
 
@@ -105,26 +105,28 @@ static KNOWN: LazyLock<Known<Key>> =
 /// The meaningful fields of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Details<'t> {
-    fields: [Option<Json<'t>>; KEYS],
+    object: Json<'t>,
+    places: [Option<Place>; KEYS],
     /// There are fields beside those that make up an error.
     has_others: bool,
 }
 
 impl<'t> Details<'t> {
     /// Nothing.
-    pub(crate) const NONE: Self = Self { fields: [None; KEYS], has_others: false };
+    pub(crate) const NONE: Self = Self { object: Json::NULL, places: [None; KEYS], has_others: false };
 
     /// Sorts the fields of an object, if it is one; those that are null do not count.
     pub(crate) fn read(object: Option<Json<'t>>) -> Self {
-        let mut details = Self::NONE;
+        let Some(object) = object else { return Self::NONE };
+        let mut details = Self { object, ..Self::NONE };
         let known = &*KNOWN;
-        for (name, value) in object.into_iter().flat_map(Json::fields) {
+        for (name, value, place) in object.fields().with_places() {
             let key = known.get(name);
             details.has_others |= key.is_none_or(|key| !key.is_of_error());
             if let Some(key) = key
                 && !value.is_null()
             {
-                details.fields[key as usize] = Some(value);
+                details.places[key as usize] = Some(place);
             }
         }
         details
@@ -141,7 +143,7 @@ impl<'t> Details<'t> {
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<Json<'t>> {
-        self.fields[key as usize]
+        self.object.at(self.places[key as usize]?)
     }
 
     pub(crate) fn text(&self, key: Key) -> Option<&'t str> {

@@ -11,13 +11,14 @@ mod error_shapes;
 mod reply;
 
 use crate::code::Code;
-use crate::context::{Field, Fields, Names, Part, Sorted, filled};
+use crate::context::{Field, Fields, NO_FIELDS, Names, Part, Sorted, filled};
 use crate::details::{Details, Key};
 use crate::dialect::Dialect;
 use crate::event::{Kind, Outcome};
 use crate::json::{Json, Parser};
 use crate::reason::Reason;
 use crate::registry::{AuditEvent, Registry};
+use std::borrow::Cow;
 
 /// The wrappers that loggers and protocols use, in the order they are tried.
 const WRAPPERS: [Part; 10] = [
@@ -43,7 +44,7 @@ pub(crate) struct Scope<'t> {
     /// The object that holds the envelope.
     pub(crate) envelope: Option<Json<'t>>,
     /// The context fields gathered on the way in; the outer ones hold.
-    pub(crate) fields: Fields<'t>,
+    pub(crate) fields: &'t Fields<'t>,
     /// The way here led through a reply that its protocol calls a success.
     pub(crate) hidden: bool,
     /// The place in a batch.
@@ -57,7 +58,7 @@ impl Scope<'_> {
         record: None,
         has_attributes: false,
         envelope: None,
-        fields: [None; crate::context::FIELDS],
+        fields: &NO_FIELDS,
         hidden: false,
         batch_index: None,
         operation: None,
@@ -187,10 +188,17 @@ impl<R: Receiver> Finder<'_, R> {
 
     fn record_item(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
         let scope = Scope::EMPTY;
-        let looked = self.look(value, &scope, parsers).or_else(|reason| {
-            // Only now, when nothing better was found, is a bare HTTP status worth something.
-            self.status_only(value, &scope, parsers).map_err(|other| worse(reason, other))
-        });
+        // Only when nothing better was found is a bare HTTP status worth something.
+        let looked = if value.is_object() {
+            let sorted = self.names.sort(value);
+            self.object(&sorted, &scope, parsers).or_else(|reason| {
+                self.status_of(&sorted, &scope, parsers).map_err(|other| worse(reason, other))
+            })
+        } else {
+            self.look(value, &scope, parsers).or_else(|reason| {
+                self.status_only(value, &scope, parsers).map_err(|other| worse(reason, other))
+            })
+        };
         if let Err(reason) = looked {
             self.receiver.nothing(reason);
         }
@@ -207,21 +215,37 @@ impl<R: Receiver> Finder<'_, R> {
         if !value.is_object() {
             return Err(Reason::NoEnvelope);
         }
-        let sorted = self.names.sort(value);
+        self.object(&self.names.sort(value), scope, parsers)
+    }
+
+    /// Looks at an object: an envelope, or a wrapper.
+    fn object(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let fields = self.with_meta(scope.fields, sorted);
         let scope = Scope {
-            record: scope.record.or(Some(value)),
+            record: scope.record.or(Some(sorted.object)),
             has_attributes: if scope.record.is_none() {
                 sorted.has_attributes()
             } else {
                 scope.has_attributes
             },
-            envelope: Some(value),
-            fields: filled(&scope.fields, &meta(self.names, &sorted)),
+            envelope: Some(sorted.object),
+            fields: &fields,
             ..*scope
         };
-        match self.envelope(&sorted, &scope, parsers) {
+        match self.envelope(sorted, &scope, parsers) {
             Some(look) => look,
-            None => self.wrapped(&sorted, &scope, parsers),
+            None => self.wrapped(sorted, &scope, parsers),
+        }
+    }
+
+    /// The context so far, with what an object and its `_meta` say.
+    fn with_meta<'s, 't>(&self, outer: &'s Fields<'t>, sorted: &'s Sorted<'t>) -> Cow<'s, Fields<'t>> {
+        match sorted.part(Part::Meta) {
+            Some(meta) if meta.is_object() => {
+                let fields = filled(outer, sorted).into_owned();
+                Cow::Owned(filled(&fields, &self.names.sort(meta)).into_owned())
+            }
+            _ => filled(outer, sorted),
         }
     }
 
@@ -315,17 +339,21 @@ impl<R: Receiver> Finder<'_, R> {
         if let Some(text) = value.as_str() {
             return self.open(text, parsers, |finder, json, deeper| finder.status_only(json, scope, deeper));
         }
-        let sorted = self.names.sort(value);
+        self.status_of(&self.names.sort(value), scope, parsers)
+    }
+
+    fn status_of(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let fields = filled(scope.fields, sorted);
         let scope = Scope {
-            record: scope.record.or(Some(value)),
+            record: scope.record.or(Some(sorted.object)),
             has_attributes: scope.record.is_some() && scope.has_attributes || sorted.has_attributes(),
-            envelope: Some(value),
-            fields: filled(&scope.fields, &sorted.fields),
+            envelope: Some(sorted.object),
+            fields: &fields,
             ..*scope
         };
         if let Some(status) = sorted.field(Field::HttpStatus).and_then(crate::context::http_status) {
             match status {
-                400.. => self.receiver.failure(&error_shapes::of_status(&sorted), &scope),
+                400.. => self.receiver.failure(&error_shapes::of_status(sorted), &scope),
                 _ => self.receiver.success(Success::of(Dialect::Http), &scope),
             }
             return Ok(());
@@ -339,14 +367,6 @@ impl<R: Receiver> Finder<'_, R> {
             }
         }
         Err(Reason::NoEnvelope)
-    }
-}
-
-/// The context of an object, with what stands in its `_meta`.
-fn meta<'t>(names: &Names, sorted: &Sorted<'t>) -> Fields<'t> {
-    match sorted.part(Part::Meta) {
-        Some(meta) if meta.is_object() => filled(&sorted.fields, &names.sort(meta).fields),
-        _ => sorted.fields,
     }
 }
 

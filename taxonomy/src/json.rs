@@ -12,6 +12,7 @@ pub(crate) mod write;
 use crate::reason::Reason;
 use simd_json::{Buffers, ErrorType, INPUT_PADDING, Node, StaticNode, Tape};
 use std::mem;
+use std::num::NonZeroU32;
 
 /// One JSON value on a tape.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +106,14 @@ impl<'t> Json<'t> {
         Items(if self.is_array() { &self.0[1..] } else { &[] })
     }
 
+    /// The value that stands at a place of this object.
+    #[must_use]
+    #[inline]
+    pub(crate) fn at(self, place: Place) -> Option<Json<'t>> {
+        let rest = self.0.get(place.0.get() as usize..)?;
+        split(rest).map(|(value, _)| value)
+    }
+
     /// The value of a field; the last one when the key is repeated.
     #[must_use]
     pub(crate) fn get(self, key: &str) -> Option<Json<'t>> {
@@ -147,6 +156,11 @@ impl<'t> Json<'t> {
     }
 }
 
+/// Where the value of a field stands within its object: a quarter of the size of a [`Json`], for tables of
+/// many fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place(NonZeroU32);
+
 /// A value that is neither object nor array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'t> {
@@ -186,6 +200,22 @@ impl<'t> Iterator for Fields<'t> {
         let (value, rest) = split(rest)?;
         self.0 = rest;
         Some((key, value))
+    }
+}
+
+impl<'t> Fields<'t> {
+    /// Each field with the place of its value.
+    #[inline]
+    pub(crate) fn with_places(self) -> impl Iterator<Item = (&'t str, Json<'t>, Place)> {
+        let mut fields = self;
+        // The object itself comes first, then a key: no value stands at zero.
+        let mut at = 1;
+        std::iter::from_fn(move || {
+            let (key, value) = fields.next()?;
+            let place = Place(NonZeroU32::new(at + 1)?);
+            at += 1 + u32::try_from(value.0.len()).ok()?;
+            Some((key, value, place))
+        })
     }
 }
 
