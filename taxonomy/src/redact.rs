@@ -11,6 +11,7 @@
 //! included; the same text under the same key gives the same result.
 
 mod card;
+mod clean;
 mod formats;
 mod keys;
 mod scan;
@@ -19,6 +20,7 @@ use crate::category::words;
 use crate::json::{Json, Scalar, write};
 use crate::known::Known;
 use crate::registry::RedactionSettings;
+pub(crate) use clean::CleanNames;
 use keys::{KeyKind, SecretKeys};
 use siphasher::sip::SipHasher24;
 use std::borrow::Cow;

@@ -14,19 +14,20 @@ use crate::findings::{Finding, Findings};
 use crate::json::Json;
 use crate::limits::cut;
 use crate::quota::Quota;
-use crate::redact::{TokenHash, comma};
+use crate::redact::{CleanNames, TokenHash, comma};
 use crate::registry::AuditEvent;
 use crate::{fingerprint, retry_after, template};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// Texts that are built anew for each event, in buffers that stay.
+/// Texts that are built anew for each event, in buffers that stay; and what was learned from the last ones.
 #[derive(Default)]
 pub(super) struct Scratch {
     template: String,
     details: String,
     attributes: String,
     group: Vec<u8>,
+    pub(super) clean: CleanNames,
 }
 
 /// Builds events; everything it makes borrows from the record, the rules or the scratch.
@@ -50,7 +51,7 @@ impl<'e> Builder<'e> {
     {
         let details = Details::read(failure.details);
         let beside = &failure.beside;
-        let context = self.context(scope, &details);
+        let context = self.context(scope, &details, &mut scratch.clean);
         let http_status = status_of(&details, beside, scope);
         let verdict =
             self.look_up(failure, scope, &Known { details: &details, beside, http_status }, &context);
@@ -121,7 +122,7 @@ impl<'e> Builder<'e> {
     {
         let failure = Failure { details: record.present("details"), ..Failure::of_shape(Dialect::McpAql) };
         let (details, beside) = (Details::read(failure.details), Details::read(Some(record)));
-        let context = self.context(scope, &details);
+        let context = self.context(scope, &details, &mut scratch.clean);
         let has_details = self.write_details(&failure, scope, &mut scratch.details);
         let has_attributes = self.write_attributes(scope, &mut scratch.attributes);
         scratch.template.clear();

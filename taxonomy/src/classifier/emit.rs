@@ -61,7 +61,7 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 
     fn success(&mut self, success: Success, scope: &Scope<'_>) {
         let Success { dialect, outcome, count } = success;
-        let place = self.build.place(scope, None);
+        let place = self.build.place(scope, None, &mut self.scratch.clean);
         let dialect = self.build.named(scope, place.service.as_deref()).unwrap_or(dialect);
         self.sink.call(&Call {
             dialect,

@@ -7,6 +7,7 @@ use crate::envelope::Scope;
 use crate::event::{Context, TimeSource};
 use crate::json::Json;
 use crate::limits::{FUTURE_US, cut};
+use crate::redact::CleanNames;
 use crate::time;
 use std::borrow::Cow;
 
@@ -22,32 +23,49 @@ pub(super) struct Place<'a> {
 
 impl<'e> Builder<'e> {
     /// Reads and redacts the place; `details` may name the operation when the record does not.
-    pub(super) fn place<'a>(self, scope: &Scope<'a>, details: Option<&Details<'a>>) -> Place<'a>
+    pub(super) fn place<'a>(
+        self,
+        scope: &Scope<'a>,
+        details: Option<&Details<'a>>,
+        clean: &mut CleanNames,
+    ) -> Place<'a>
     where
         'e: 'a,
     {
         let of = |field: Field| scope.fields[field as usize];
         let (time, time_source) = self.time(of(Field::Time));
-        let operation =
-            scope.operation.map(Cow::Borrowed).or_else(|| of(Field::Operation).and_then(text_of)).or_else(
-                || details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool))).and_then(text_of),
-            );
+        let in_details = || details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool)));
+        let operation = match scope.operation {
+            Some(operation) => Some(Cow::Borrowed(operation)),
+            None => of(Field::Operation).and_then(text_of).or_else(|| in_details().and_then(text_of)),
+        };
+        let service = of(Field::Service).and_then(text_of);
+        let environment = of(Field::Environment).and_then(text_of);
         Place {
             time,
             time_source,
-            service: self.field(scope, Field::Service).or(self.origin.service.map(Cow::Borrowed)),
-            environment: self.field(scope, Field::Environment).or(self.origin.environment.map(Cow::Borrowed)),
-            operation: operation.map(|text| self.redacted(text)),
+            service: service
+                .map(|text| self.recurring(text, clean))
+                .or(self.origin.service.map(Cow::Borrowed)),
+            environment: environment
+                .map(|text| self.recurring(text, clean))
+                .or(self.origin.environment.map(Cow::Borrowed)),
+            operation: operation.map(|text| self.recurring(text, clean)),
             duration_us: of(Field::Duration).and_then(micros),
         }
     }
 
     /// Reads and redacts the whole context; `details` may name what the record does not.
-    pub(super) fn context<'a>(self, scope: &Scope<'a>, details: &Details<'a>) -> Context<'a>
+    pub(super) fn context<'a>(
+        self,
+        scope: &Scope<'a>,
+        details: &Details<'a>,
+        clean: &mut CleanNames,
+    ) -> Context<'a>
     where
         'e: 'a,
     {
-        let place = self.place(scope, Some(details));
+        let place = self.place(scope, Some(details), clean);
         let of = |field: Field| scope.fields[field as usize];
         let request_id = of(Field::RequestId).or(details.get(Key::RequestId));
         Context {
@@ -56,7 +74,7 @@ impl<'e> Builder<'e> {
             service: place.service,
             service_version: self.field(scope, Field::ServiceVersion),
             environment: place.environment,
-            client: of(Field::Client).and_then(text_of).map(|text| self.client(text)),
+            client: of(Field::Client).and_then(text_of).map(|text| self.client(text, clean)),
             operation: place.operation,
             request_id: request_id.and_then(text_of).map(|text| self.redacted(text)),
             session_id: self.field(scope, Field::SessionId),
@@ -86,14 +104,22 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn client<'a>(self, text: Cow<'a, str>) -> Cow<'a, str>
+    /// The same, for a name of which there are few: most are known already.
+    fn recurring<'a>(self, text: Cow<'a, str>, clean: &mut CleanNames) -> Cow<'a, str>
     where
         'e: 'a,
     {
-        match text {
+        remembered(text, clean, |text| self.redacted(text))
+    }
+
+    fn client<'a>(self, text: Cow<'a, str>, clean: &mut CleanNames) -> Cow<'a, str>
+    where
+        'e: 'a,
+    {
+        remembered(text, clean, |text| match text {
             Cow::Borrowed(text) => self.rules.redactor.client(cut(text, self.rules.limits.name_bytes)),
             Cow::Owned(text) => Cow::Owned(self.rules.redactor.client(&text).into_owned()),
-        }
+        })
     }
 
     /// The record's own time, unless it cannot be one.
@@ -105,6 +131,23 @@ impl<'e> Builder<'e> {
             Some(_) => (arrival, TimeSource::Replaced),
         }
     }
+}
+
+/// Redacts a name, unless it is known that nothing would change.
+fn remembered<'a>(
+    text: Cow<'a, str>,
+    clean: &mut CleanNames,
+    redact: impl FnOnce(Cow<'a, str>) -> Cow<'a, str>,
+) -> Cow<'a, str> {
+    let Cow::Borrowed(name) = text else { return redact(text) };
+    if clean.knows(name) {
+        return text;
+    }
+    let redacted = redact(text);
+    if redacted == name {
+        clean.remember(name);
+    }
+    redacted
 }
 
 /// A name may be a number, or an object that has a name.
