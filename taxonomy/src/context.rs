@@ -247,6 +247,7 @@ pub(crate) struct Sorted<'t> {
 
 impl<'t> Sorted<'t> {
     /// The value of a part that is there and not null.
+    #[inline]
     pub(crate) fn part(&self, part: Part) -> Option<Json<'t>> {
         self.object.at(self.parts[part as usize]?)
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Known names with a value each.
 #[derive(Debug, Clone)]
 pub(crate) struct Known<T> {
-    /// A power of two, at least four times as long as there are names, so that a miss ends at once.
+    /// A power of two, at least three times as long as there are names, so that a miss ends at once.
     slots: Vec<Option<(Digest, T)>>,
     count: usize,
     long: HashMap<String, T, foldhash::fast::FixedState>,
@@ -74,7 +74,7 @@ impl<T: Copy> Known<T> {
             self.long.insert(name, value);
             return;
         }
-        if (self.count + 1) * 4 > self.slots.len() {
+        if (self.count + 1) * 3 > self.slots.len() {
             self.grow();
         }
         self.put(Digest::of(name.as_bytes()), value);
