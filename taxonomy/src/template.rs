@@ -22,12 +22,14 @@ pub(crate) fn write(out: &mut String, message: &str) -> Noticed {
         text: message,
         bytes: message.as_bytes(),
         at: 0,
-        has_signs: message.bytes().any(|byte| matches!(byte, b'/' | b'\\' | b'@')),
+        written: 0,
+        has_signs: memchr::memchr3(b'/', b'\\', b'@', message.as_bytes()).is_some(),
         noticed: Noticed::default(),
     };
     while walk.at < walk.bytes.len() {
         walk.step(out);
     }
+    walk.flush(out);
     walk.noticed
 }
 
@@ -43,6 +45,9 @@ struct Walk<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
+    /// What stands before this is in the template; what follows, up to `at`, is kept as it is. Most of a
+    /// message is, so it is written in long stretches.
+    written: usize,
     /// Without these signs there are no paths, URLs or addresses to look for.
     has_signs: bool,
     noticed: Noticed,
@@ -62,27 +67,32 @@ impl Walk<'_> {
     }
 
     fn replace(&mut self, out: &mut String, length: usize, placeholder: &str) {
+        self.flush(out);
         out.push_str(placeholder);
         self.at += length;
+        self.written = self.at;
     }
 
-    fn keep(&mut self, out: &mut String, end: usize) {
-        out.push_str(&self.text[self.at..end]);
+    fn keep(&mut self, end: usize) {
         self.at = end;
+    }
+
+    fn flush(&mut self, out: &mut String) {
+        out.push_str(&self.text[self.written..self.at]);
+        self.written = self.at;
     }
 
     fn step(&mut self, out: &mut String) {
         match self.bytes[self.at] {
             quote @ (b'\'' | b'"' | b'`') => self.quoted(out, quote),
             b'[' => self.mark(out),
-            b'{' => self.placeholder(out),
+            b'{' => self.placeholder(),
             b'/' | b'\\' | b'~' | b'.' if self.at_word_start() => self.rooted(out),
             byte if is_word(byte) => self.word(out),
             _ => {
                 let rest = &self.bytes[self.at..];
                 let end = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len()).max(1);
-                let end = self.text.ceil_char_boundary(self.at + end);
-                self.keep(out, end);
+                self.keep(self.at + end);
             }
         }
     }
@@ -99,13 +109,14 @@ impl Walk<'_> {
         match length.filter(|_| opens) {
             Some(length) => {
                 self.noticed.path |= is_absolute_path(&rest[..length]);
-                let quote = char::from(quote);
-                out.push(quote);
-                out.push_str("{value}");
-                out.push(quote);
-                self.at = start + length + 1;
+                let placeholder = match quote {
+                    b'\'' => "'{value}'",
+                    b'"' => "\"{value}\"",
+                    _ => "`{value}`",
+                };
+                self.replace(out, length + 2, placeholder);
             }
-            None => self.keep(out, start),
+            None => self.keep(start),
         }
     }
 
@@ -115,16 +126,16 @@ impl Walk<'_> {
         let is_mark = ["[redacted]", "[token:", "[client:"].iter().any(|mark| rest.starts_with(mark));
         match rest.find(']').filter(|_| is_mark) {
             Some(end) => self.replace(out, end + 1, "{redacted}"),
-            None => self.keep(out, self.at + 1),
+            None => self.keep(self.at + 1),
         }
     }
 
     /// A placeholder that stands there already.
-    fn placeholder(&mut self, out: &mut String) {
+    fn placeholder(&mut self) {
         let rest = &self.bytes[self.at + 1..];
         let letters = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
         let end = if letters > 0 && rest.get(letters) == Some(&b'}') { letters + 2 } else { 1 };
-        self.keep(out, self.at + end);
+        self.keep(self.at + end);
     }
 
     /// A path that starts at the root, at home or here.
@@ -136,7 +147,7 @@ impl Walk<'_> {
             self.noticed.path |= is_absolute_path(path);
             self.replace(out, length, "{path}");
         } else {
-            self.keep(out, self.at + signs.max(1));
+            self.keep(self.at + signs.max(1));
         }
     }
 
@@ -156,7 +167,7 @@ impl Walk<'_> {
             return self.replace(out, length, placeholder);
         }
         if kinds & DIGIT == 0 {
-            return self.keep(out, self.at + length);
+            return self.keep(self.at + length);
         }
         if let Some(length) = time_length(rest) {
             return self.replace(out, length, "{time}");
@@ -174,16 +185,17 @@ impl Walk<'_> {
             let rest = &self.bytes[self.at..end];
             let segment = rest.iter().position(|&byte| matches!(byte, b'_' | b'-')).unwrap_or(rest.len());
             match segment {
-                0 => self.keep(out, self.at + 1),
+                0 => self.keep(self.at + 1),
                 _ => match placeholder_of(&rest[..segment]) {
-                    Segment::Word => self.keep(out, self.at + segment),
+                    Segment::Word => self.keep(self.at + segment),
                     Segment::Whole(placeholder) => self.replace(out, segment, placeholder),
                     Segment::Measure(digits) => {
                         self.replace(out, digits, "{number}");
-                        self.keep(out, self.at + segment - digits);
+                        self.keep(self.at + segment - digits);
                     }
                     Segment::Number => {
                         let length = number_length(&self.bytes[self.at..]);
+                        self.flush(out);
                         let before = out.len().checked_sub(1).map(|last| out.as_bytes()[last]);
                         // A sign belongs to its number when nothing stands before it.
                         if before == Some(b'-')

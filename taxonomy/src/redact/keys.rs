@@ -12,28 +12,17 @@ pub(super) enum KeyKind {
 /// Keys that hold a confirmation token.
 const TOKEN_KEYS: [&str; 3] = ["token", "confirmationtoken", "quotatoken"];
 
-/// A key that contains one of these, letters and digits only, holds a secret.
-const SECRET_PARTS: [&str; 20] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "authorization",
-    "cookie",
-    "privatekey",
-    "accesskey",
-    "signingkey",
-    "encryptionkey",
-    "credential",
-    "accesstoken",
-    "refreshtoken",
-    "idtoken",
-    "authtoken",
-    "bearertoken",
-    "sessiontoken",
-    "apitoken",
-    "csrftoken",
+/// A key that contains one of these, letters and digits only, holds a secret. By their first letter, so that
+/// only a few are compared.
+const SECRET_PARTS: [(u8, &[&str]); 8] = [
+    (b'a', &["apikey", "authorization", "accesskey", "accesstoken", "authtoken", "apitoken"]),
+    (b'b', &["bearertoken"]),
+    (b'c', &["cookie", "credential", "csrftoken"]),
+    (b'e', &["encryptionkey"]),
+    (b'i', &["idtoken"]),
+    (b'p', &["password", "passwd", "passphrase", "privatekey"]),
+    (b'r', &["refreshtoken"]),
+    (b's', &["secret", "signingkey", "sessiontoken"]),
 ];
 
 /// Short keys that are secrets only as a whole word.
@@ -63,7 +52,7 @@ impl SecretKeys {
 
     /// Judges a key by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
     pub(super) fn kind(&self, key: &[u8]) -> KeyKind {
-        if self.own.is_empty() && key.len() > LONGEST_WHOLE && !may_be_secret(key) {
+        if self.own.is_empty() && (key.len() > LONGEST_WHOLE || is_one_word(key)) && !may_be_secret(key) {
             return KeyKind::Plain;
         }
         let mut buffer = [0_u8; LONGEST];
@@ -80,9 +69,8 @@ impl SecretKeys {
         if TOKEN_KEYS.iter().any(is) {
             return KeyKind::Token;
         }
-        let has = |part: &&str| key.windows(part.len()).any(|window| window == part.as_bytes());
         let harmless = || HARMLESS_ENDINGS.iter().any(|ending| key.ends_with(ending.as_bytes()));
-        if SECRET_WHOLE.iter().any(is) || (SECRET_PARTS.iter().any(has) && !harmless()) {
+        if SECRET_WHOLE.iter().any(is) || (has_secret_part(key) && !harmless()) {
             return KeyKind::Secret;
         }
         KeyKind::Plain
@@ -91,6 +79,19 @@ impl SecretKeys {
 
 fn fold(byte: u8) -> Option<u8> {
     byte.is_ascii_alphanumeric().then(|| byte.to_ascii_lowercase())
+}
+
+fn has_secret_part(key: &[u8]) -> bool {
+    let starts_at = |at: usize| {
+        let of_letter = SECRET_PARTS.iter().find(|(first, _)| *first == key[at]);
+        of_letter.is_some_and(|(_, parts)| parts.iter().any(|part| key[at..].starts_with(part.as_bytes())))
+    };
+    (0..key.len()).any(starts_at)
+}
+
+/// Without signs between its letters, which would part the pairs.
+fn is_one_word(key: &[u8]) -> bool {
+    key.iter().all(u8::is_ascii_alphanumeric)
 }
 
 /// Pairs of letters, of which every secret key holds at least one; most keys hold none, and are done.
@@ -174,11 +175,15 @@ mod tests {
 
     #[test]
     fn no_secret_key_escapes_the_hints() {
-        for word in TOKEN_KEYS.iter().chain(&SECRET_PARTS) {
+        let parts = SECRET_PARTS.iter().flat_map(|(_, parts)| *parts);
+        for word in TOKEN_KEYS.iter().chain(&SECRET_WHOLE).chain(parts) {
             assert!(may_be_secret(word.as_bytes()), "{word} has no hint pair");
         }
         for word in SECRET_WHOLE {
             assert!(word.len() <= LONGEST_WHOLE, "{word}");
+        }
+        for (first, parts) in SECRET_PARTS {
+            assert!(parts.iter().all(|part| part.as_bytes()[0] == first), "{parts:?}");
         }
     }
 }
