@@ -6,7 +6,7 @@
 
 use super::formats::{PREFIXES, is_credential, is_jwt, looks_random};
 use super::keys::KeyKind;
-use super::{REDACTED, Redactor, Rule, card};
+use super::{REDACTED, Redactor, Rule, card, eight};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -63,9 +63,17 @@ const fn add_pair(table: &mut [u64; 256], [first, second]: [u8; 2]) {
 #[inline]
 fn starts_secret(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at..) {
-        Some([first, second, ..]) => STARTS[usize::from(*first)] >> (second & 63) & 1 != 0,
+        Some([first, second, ..]) => {
+            STARTS[usize::from(*first)] >> (second & 63) & 1 != 0
+                && !(first.is_ascii_digit() && is_hex(bytes, at))
+        }
         _ => false,
     }
+}
+
+/// Ids start with digits, too, but soon have letters in them; cards have none.
+fn is_hex(bytes: &[u8], at: usize) -> bool {
+    eight::letters(eight::at(bytes, at)) != 0
 }
 
 /// How far around a sign we look for the other half of a secret.
@@ -80,18 +88,19 @@ enum Mark {
 type Found = (Range<usize>, Mark);
 
 impl Redactor {
-    /// Replaces every secret of a text.
-    pub(super) fn scan<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// Replaces every secret of a text, of which the first place worth a look is known.
+    pub(super) fn scan<'t>(&self, text: &'t str, first_place: usize) -> Cow<'t, str> {
         let bytes = text.as_bytes();
         let mut out = String::new();
-        let mut kept = 0;
-        while let Some((secret, mark)) = self.next_secret(bytes, kept) {
+        let (mut kept, mut place) = (0, Some(first_place));
+        while let Some((secret, mark)) = self.next_secret(bytes, kept, place) {
             out.push_str(&text[kept..secret.start]);
             match mark {
                 Mark::Redacted => out.push_str(REDACTED),
                 Mark::Token => out.push_str(&self.token_mark(&text[secret.clone()])),
             }
             kept = secret.end;
+            place = next_place(bytes, kept);
         }
         if kept == 0 {
             return Cow::Borrowed(text);
@@ -100,10 +109,9 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// The next secret; nothing before `from` can be part of it.
-    fn next_secret(&self, bytes: &[u8], from: usize) -> Option<Found> {
-        let mut at = from;
-        while let Some(place) = next_place(bytes, at) {
+    /// The next secret, at `next` or after it; nothing before `from` can be part of it.
+    fn next_secret(&self, bytes: &[u8], from: usize, mut next: Option<usize>) -> Option<Found> {
+        while let Some(place) = next {
             let found = match bytes[place] {
                 b'@' => self.email(bytes, place, from).or_else(|| self.url_credentials(bytes, place, from)),
                 b'=' | b':' => self.assignment(bytes, place, from),
@@ -114,7 +122,7 @@ impl Redactor {
             if found.is_some() {
                 return found;
             }
-            at = place + passed_over(&bytes[place..]);
+            next = next_place(bytes, place + passed_over(&bytes[place..]));
         }
         None
     }
@@ -203,12 +211,12 @@ impl Redactor {
 /// The next place that is worth a look: a sign, or a word that starts like a secret. `at` is a place where
 /// a word may start; so is whatever follows a byte that is no part of a word. Most texts have no such place,
 /// so eight bytes are taken at a time.
-fn next_place(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(super) fn next_place(bytes: &[u8], mut at: usize) -> Option<usize> {
     if starts_secret(bytes, at) {
         return Some(at);
     }
     while at < bytes.len() {
-        let mut others = other_than_word(eight_from(bytes, at));
+        let mut others = eight::others_than_word(eight::at(bytes, at));
         while others != 0 {
             let other = at + others.trailing_zeros() as usize / 8;
             if IS_SIGN[usize::from(bytes[other])] && !is_lone_dash(&bytes[other..]) {
@@ -229,17 +237,6 @@ fn is_lone_dash(rest: &[u8]) -> bool {
     rest[0] == b'-' && rest.get(1) != Some(&b'-')
 }
 
-/// Eight bytes; past the end of the text stand letters, which mean nothing.
-#[inline]
-fn eight_from(bytes: &[u8], at: usize) -> u64 {
-    let rest = &bytes[at..];
-    u64::from_le_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
-        let mut padded = [b'_'; 8];
-        padded[..rest.len()].copy_from_slice(rest);
-        padded
-    }))
-}
-
 /// How much to pass over at a place that held no secret: the word, the sign, or what belongs together.
 fn passed_over(rest: &[u8]) -> usize {
     match rest {
@@ -249,25 +246,6 @@ fn passed_over(rest: &[u8]) -> usize {
         [first, ..] if is_word(*first) => rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len()),
         _ => 1,
     }
-}
-
-/// Sets the high bit of each of eight bytes that is no letter, digit or `_`. Adding `0x7f - n` to a byte
-/// below 128 carries into its high bit just when the byte is greater than `n`.
-#[inline]
-pub(super) const fn other_than_word(bytes: u64) -> u64 {
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    const fn each(byte: u8) -> u64 {
-        byte as u64 * 0x0101_0101_0101_0101
-    }
-    const fn above(bytes: u64, byte: u8) -> u64 {
-        bytes.wrapping_add(each(0x7f - byte))
-    }
-    let low = bytes & !HIGH;
-    let lower = low | each(0x20);
-    let letters = above(lower, b'a' - 1) & !above(lower, b'z');
-    let digits = above(low, b'0' - 1) & !above(low, b'9');
-    let underscores = !above(low ^ each(b'_'), 0);
-    !((letters | digits | underscores) & !bytes) & HIGH
 }
 
 /// The length of a mark that redaction left before.

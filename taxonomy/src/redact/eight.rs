@@ -1,0 +1,66 @@
+//! Eight bytes of a text at a time, as one number.
+//!
+//! Each function gives a number that has the high bit of a byte set where the byte is what was asked for.
+//! Adding `0x7f - n` to a byte below 128 carries into its high bit just when the byte is greater than `n`.
+
+const HIGH: u64 = each(0x80);
+
+const fn each(byte: u8) -> u64 {
+    byte as u64 * 0x0101_0101_0101_0101
+}
+
+const fn above(bytes: u64, byte: u8) -> u64 {
+    bytes.wrapping_add(each(0x7f - byte))
+}
+
+/// The eight bytes at a place; past the end of the text stand `_`, the parts of words that mean the least.
+#[inline]
+pub(super) fn at(bytes: &[u8], place: usize) -> u64 {
+    let rest = &bytes[place..];
+    u64::from_le_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [b'_'; 8];
+        padded[..rest.len()].copy_from_slice(rest);
+        padded
+    }))
+}
+
+/// Where the letters are.
+#[inline]
+pub(super) const fn letters(bytes: u64) -> u64 {
+    let lower = bytes & !HIGH | each(0x20);
+    above(lower, b'a' - 1) & !above(lower, b'z') & !bytes & HIGH
+}
+
+/// Where something is that is no letter, digit or `_`.
+#[inline]
+pub(super) const fn others_than_word(bytes: u64) -> u64 {
+    let low = bytes & !HIGH;
+    let lower = low | each(0x20);
+    let letters = above(lower, b'a' - 1) & !above(lower, b'z');
+    let digits = above(low, b'0' - 1) & !above(low, b'9');
+    let underscores = !above(low ^ each(b'_'), 0);
+    !((letters | digits | underscores) & !bytes) & HIGH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_told_apart_wherever_it_stands() {
+        for (byte, place) in (0..=255_u8).flat_map(|byte| (0..8).map(move |place| (byte, place))) {
+            let mut text = [b'_'; 8];
+            text[place] = byte;
+            let bit = |is: bool| u64::from(is) << (place * 8 + 7);
+            let is_word = byte.is_ascii_alphanumeric() || byte == b'_';
+            assert_eq!(letters(at(&text, 0)), bit(byte.is_ascii_alphabetic()), "{byte} at {place}");
+            assert_eq!(others_than_word(at(&text, 0)), bit(!is_word), "{byte} at {place}");
+        }
+    }
+
+    #[test]
+    fn past_the_end_stand_harmless_bytes() {
+        assert_eq!(at(b"abc", 1).to_le_bytes(), *b"bc______");
+        assert_eq!(at(b"abc", 3).to_le_bytes(), [b'_'; 8]);
+    }
+}
