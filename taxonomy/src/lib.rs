@@ -54,6 +54,7 @@ mod context;
 mod denial;
 mod details;
 mod dialect;
+mod eight;
 mod envelope;
 mod event;
 mod findings;

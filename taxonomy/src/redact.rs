@@ -12,7 +12,6 @@
 
 mod card;
 mod clean;
-mod eight;
 mod formats;
 mod keys;
 mod scan;
@@ -26,6 +25,7 @@ use keys::{KeyKind, SecretKeys};
 use siphasher::sip::SipHasher24;
 use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 
 words! {
     /// One way of recognising a secret; each can be switched off.
@@ -93,10 +93,20 @@ pub struct Redactor {
     hash_key: HashKey,
     keys: SecretKeys,
     /// Keys that specifications name, judged once; their own text is known to need no care.
-    judged: Known<KeyKind>,
+    judged: Known<Judged>,
+    /// How these keys are written, each with what stands around it: `,"key":`.
+    written: Vec<String>,
     patterns: Vec<regex::Regex>,
     /// One bit a [`Rule`].
     off: u16,
+}
+
+/// What is known about a key ahead of time.
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    kind: KeyKind,
+    /// Its place among the written keys.
+    written: usize,
 }
 
 impl Redactor {
@@ -107,6 +117,7 @@ impl Redactor {
             hash_key,
             keys: SecretKeys::new(&settings.keys),
             judged: Known::new([]),
+            written: Vec::new(),
             patterns: settings.patterns.clone(),
             off: settings.off.iter().fold(0, |bits, &rule| bits | 1 << rule as u16),
         }
@@ -117,8 +128,10 @@ impl Redactor {
         for key in keys {
             let is_plain_text =
                 matches!(self.text(key), Cow::Borrowed(_)) && !key.bytes().any(write::needs_escape);
-            if is_plain_text {
-                self.judged.insert(key.to_owned(), self.key_kind(key));
+            if is_plain_text && self.judged.get(key).is_none() {
+                let judged = Judged { kind: self.key_kind(key), written: self.written.len() };
+                self.judged.insert(key.to_owned(), judged);
+                self.written.push(format!(",\"{key}\":"));
             }
         }
     }
@@ -229,15 +242,14 @@ impl Redactor {
 
     /// Appends one field, with a comma before it unless it is the first.
     pub(crate) fn field(&self, out: &mut String, first: &mut bool, key: &str, value: Json<'_>, end: usize) {
-        comma(out, first);
         let kind = match self.judged.get(key) {
-            Some(kind) => {
-                out.push('"');
-                out.push_str(key);
-                out.push_str("\":");
+            Some(Judged { kind, written }) => {
+                let skipped_comma = usize::from(mem::take(first));
+                out.push_str(&self.written[written][skipped_comma..]);
                 kind
             }
             None => {
+                comma(out, first);
                 write::string(out, &self.text(key));
                 out.push(':');
                 self.key_kind(key)

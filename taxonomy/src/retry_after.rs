@@ -49,10 +49,12 @@ fn from_message(message: &str) -> Option<f64> {
         "wait ",
         "retry_after=",
     ];
-    // Most messages say nothing of it; these three are in every lead.
-    if !["etry", "again", "ait "]
-        .iter()
-        .any(|part| memmem::find(message.as_bytes(), part.as_bytes()).is_some())
+    // Most messages say nothing of it: they have no number, or none of these, of which each lead has one.
+    let has_number = message.bytes().any(|byte| byte.is_ascii_digit());
+    if !has_number
+        || !["etry", "again", "ait "]
+            .iter()
+            .any(|part| memmem::find(message.as_bytes(), part.as_bytes()).is_some())
     {
         return None;
     }

@@ -6,7 +6,8 @@
 
 use super::formats::{PREFIXES, is_credential, is_jwt, looks_random};
 use super::keys::KeyKind;
-use super::{REDACTED, Redactor, Rule, card, eight};
+use super::{REDACTED, Redactor, Rule, card};
+use crate::eight;
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -15,7 +15,7 @@ const fn above(bytes: u64, byte: u8) -> u64 {
 
 /// The eight bytes at a place; past the end of the text stand `_`, the parts of words that mean the least.
 #[inline]
-pub(super) fn at(bytes: &[u8], place: usize) -> u64 {
+pub(crate) fn at(bytes: &[u8], place: usize) -> u64 {
     let rest = &bytes[place..];
     u64::from_le_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
         let mut padded = [b'_'; 8];
@@ -26,14 +26,14 @@ pub(super) fn at(bytes: &[u8], place: usize) -> u64 {
 
 /// Where the letters are.
 #[inline]
-pub(super) const fn letters(bytes: u64) -> u64 {
+pub(crate) const fn letters(bytes: u64) -> u64 {
     let lower = bytes & !HIGH | each(0x20);
     above(lower, b'a' - 1) & !above(lower, b'z') & !bytes & HIGH
 }
 
 /// Where something is that is no letter, digit or `_`.
 #[inline]
-pub(super) const fn others_than_word(bytes: u64) -> u64 {
+pub(crate) const fn others_than_word(bytes: u64) -> u64 {
     let low = bytes & !HIGH;
     let lower = low | each(0x20);
     let letters = above(lower, b'a' - 1) & !above(lower, b'z');
@@ -42,9 +42,20 @@ pub(super) const fn others_than_word(bytes: u64) -> u64 {
     !((letters | digits | underscores) & !bytes) & HIGH
 }
 
+/// Where something is that JSON text cannot hold as it is: control characters, quotes, backslashes, DEL.
+#[inline]
+pub(crate) const fn escapes(bytes: u64) -> u64 {
+    let low = bytes & !HIGH;
+    let controls = !above(low, 0x1f) | above(low, 0x7e);
+    let quotes = !above(low ^ each(b'"'), 0);
+    let backslashes = !above(low ^ each(b'\\'), 0);
+    (controls | quotes | backslashes) & !bytes & HIGH
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::write::needs_escape;
 
     #[test]
     fn every_byte_is_told_apart_wherever_it_stands() {
@@ -55,6 +66,7 @@ mod tests {
             let is_word = byte.is_ascii_alphanumeric() || byte == b'_';
             assert_eq!(letters(at(&text, 0)), bit(byte.is_ascii_alphabetic()), "{byte} at {place}");
             assert_eq!(others_than_word(at(&text, 0)), bit(!is_word), "{byte} at {place}");
+            assert_eq!(escapes(at(&text, 0)), bit(needs_escape(byte)), "{byte} at {place}");
         }
     }
 
