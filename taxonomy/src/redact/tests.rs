@@ -142,16 +142,3 @@ fn redacting_twice_changes_nothing_more() {
         assert_eq!(redactor().text(&once), once.as_str(), "{text}");
     }
 }
-
-#[test]
-fn eight_bytes_are_judged_like_one() {
-    for byte in 0..=255_u8 {
-        let is_word = byte.is_ascii_alphanumeric() || byte == b'_';
-        for place in 0..8 {
-            let mut bytes = *b"wordWORD";
-            bytes[place] = byte;
-            let expected = if is_word { 0 } else { 0x80 << (place * 8) };
-            assert_eq!(scan::other_than_word(u64::from_le_bytes(bytes)), expected, "{byte:#x} at {place}");
-        }
-    }
-}
