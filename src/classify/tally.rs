@@ -15,6 +15,7 @@ pub(super) struct Tally {
     pub(super) events: u64,
     /// Calls by how they went.
     pub(super) worked: u64,
+    pub(super) waiting_for_input: u64,
     pub(super) failed: u64,
     pub(super) hidden: u64,
     /// Events whose own time is unreadable or far ahead.
@@ -27,7 +28,8 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn call(&mut self, call: &Call<'_>) {
         match call.outcome {
-            Outcome::Ok | Outcome::InputRequired => self.worked += call.count,
+            Outcome::Ok => self.worked += call.count,
+            Outcome::InputRequired => self.waiting_for_input += call.count,
             Outcome::Failed => self.failed += call.count,
             Outcome::Hidden => self.hidden += call.count,
         }
@@ -48,7 +50,8 @@ impl Tally {
 
     /// True when there was input, but nothing in it that could be read.
     pub(super) fn nothing_was_readable(&self) -> bool {
-        let readable = self.events + self.worked + self.failed + self.hidden + total(&self.unrecognized);
+        let calls = self.worked + self.waiting_for_input + self.failed + self.hidden;
+        let readable = self.events + calls + total(&self.unrecognized);
         total(&self.unreadable) > 0 && readable == 0
     }
 }
@@ -63,6 +66,9 @@ impl fmt::Display for Tally {
         write!(f, "{}: ", counted(self.lines, "line"))?;
         write!(f, "{}, ", counted(self.events, "event"))?;
         write!(f, "{} that worked, ", counted(self.worked, "call"))?;
+        if self.waiting_for_input > 0 {
+            write!(f, "{} for more input, ", counted(self.waiting_for_input, "request"))?;
+        }
         write!(f, "{}", counted(self.hidden, "hidden failure"))?;
         write_reasons(f, "unreadable", &self.unreadable)?;
         write_reasons(f, "unrecognized", &self.unrecognized)?;

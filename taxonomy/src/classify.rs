@@ -121,7 +121,7 @@ fn unregistered<'r>(registry: &'r Registry, subject: &Subject<'_>) -> Verdict<'r
     }
     match subject.code {
         Code::Text(code) => {
-            if let Some(category) = registry.prefix(code).filter(|&category| category != Category::Unknown) {
+            if let Some(category) = registry.prefix(code) {
                 return of_category(registry, dialect, category, subject.code);
             }
         }

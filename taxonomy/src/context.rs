@@ -172,7 +172,8 @@ impl Names {
         match self.0.get(key) {
             None => key != "details" && !value.is_null(),
             Some(Role { part: Some(Part::Id | Part::Msg | Part::Message | Part::Event), .. }) => {
-                value.as_i64().is_some() || value.as_str().is_some_and(|text| !text.starts_with(['{', '[']))
+                let is_words = |text: &str| !text.trim_ascii_start().starts_with(['{', '[']);
+                value.as_i64().is_some() || value.as_str().is_some_and(is_words)
             }
             Some(_) => false,
         }
@@ -201,7 +202,7 @@ impl Names {
             }
             if let Some((field, rank)) = role.field
                 && rank <= ranks[field as usize]
-                && usable(field, value)
+                && usable(field, key, value)
             {
                 ranks[field as usize] = rank;
                 sorted.fields[field as usize] = Some(value);
@@ -218,9 +219,9 @@ fn is_http_verb(text: &str) -> bool {
 }
 
 /// A value that can be what its name promises; another name may still have one.
-fn usable(field: Field, value: Json<'_>) -> bool {
+fn usable(field: Field, key: &str, value: Json<'_>) -> bool {
     match field {
-        Field::Operation => value.as_str().is_some_and(|text| !is_http_verb(text)),
+        Field::Operation => value.as_str().is_some_and(|text| key != "method" || !is_http_verb(text)),
         Field::HttpStatus => http_status(value).is_some(),
         _ => true,
     }
@@ -305,6 +306,7 @@ mod tests {
         assert_eq!(text_of(r#"{"method":"GET"}"#, Field::Operation), None);
         assert_eq!(text_of(r#"{"method":"tools/call"}"#, Field::Operation).as_deref(), Some("tools/call"));
         assert_eq!(text_of(r#"{"method":"POST","tool":"echo"}"#, Field::Operation).as_deref(), Some("echo"));
+        assert_eq!(text_of(r#"{"operation":"DELETE"}"#, Field::Operation).as_deref(), Some("DELETE"));
     }
 
     #[test]

@@ -18,7 +18,6 @@ pub(crate) enum Key {
     Status,
     Category,
     Operation,
-    Tool,
     RequestId,
     ConfirmationToken,
     Token,
@@ -52,7 +51,7 @@ impl Key {
 
 const KEYS: usize = Key::RetryAfterCamel as usize + 1;
 
-const NAMES: [(&str, Key); 44] = [
+const NAMES: [(&str, Key); 43] = [
     ("success", Key::Success),
     ("code", Key::Code),
     ("message", Key::Message),
@@ -64,7 +63,6 @@ const NAMES: [(&str, Key); 44] = [
     ("retryable", Key::Retryable),
     ("category", Key::Category),
     ("operation", Key::Operation),
-    ("tool", Key::Tool),
     ("request_id", Key::RequestId),
     ("requestId", Key::RequestId),
     ("confirmation_token", Key::ConfirmationToken),

@@ -265,10 +265,10 @@ impl<R: Receiver> Finder<'_, R> {
             .unwrap_or(Err(Reason::NoEnvelope))
     }
 
-    /// The JSON-RPC replies of an array; other arrays are data.
+    /// The replies of an array; other arrays are data.
     fn batch(&mut self, array: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
         let mut found = Err(Reason::NoEnvelope);
-        for item in array.items().filter(|item| item.get("jsonrpc").is_some()) {
+        for item in array.items().filter(|item| is_reply(*item)) {
             match self.look(item, scope, parsers) {
                 Ok(()) => found = Ok(()),
                 Err(reason) => found = found.map_err(|before| worse(before, reason)),
@@ -279,24 +279,32 @@ impl<R: Receiver> Finder<'_, R> {
 
     /// The shapes that an object can have by itself; `None` when it has none of them.
     fn envelope(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Option<Look> {
-        if let Some(success) = sorted.part(Part::Success).and_then(Json::as_bool) {
-            return Some(self.mcp_aql(success, sorted, scope, parsers));
-        }
-        if sorted.part(Part::Jsonrpc).is_some() {
-            return Some(self.jsonrpc(sorted, scope, parsers));
-        }
-        if reply::is_tool_result(sorted) {
-            return Some(self.tool_result(sorted, scope, parsers));
-        }
         if let Some(event) =
             sorted.part(Part::Event).and_then(Json::as_str).and_then(|event| self.registry.audit(event))
         {
             self.receiver.audit(event, sorted.object, scope);
             return Some(Ok(()));
         }
-        let failure = error_shapes::read(self.registry, sorted)?;
-        self.receiver.failure(&failure, scope);
+        if let Some(success) = sorted.part(Part::Success).and_then(Json::as_bool) {
+            return Some(self.mcp_aql(success, sorted, scope, parsers));
+        }
+        if sorted.part(Part::Jsonrpc).is_some() || reply::is_bare_result_error(sorted) {
+            return Some(self.jsonrpc(sorted, scope, parsers));
+        }
+        if reply::is_tool_result(sorted) {
+            return Some(self.tool_result(sorted, scope, parsers));
+        }
+        let mut failure = error_shapes::read(self.registry, sorted)?;
+        failure.confirmation = sorted.part(Part::Confirmation);
+        self.failed(&failure, scope);
         Some(Ok(()))
+    }
+
+    /// Passes a failure on, or those of a batch that it stands for.
+    fn failed(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) {
+        if !self.partial_failure(failure, scope) {
+            self.receiver.failure(failure, scope);
+        }
     }
 
     /// Tries the wrappers, then the shapes that are too weak to be tried before them.
@@ -311,7 +319,7 @@ impl<R: Receiver> Finder<'_, R> {
             }
         }
         if let Some(failure) = error_shapes::read_weak(self.registry, sorted) {
-            self.receiver.failure(&failure, scope);
+            self.failed(&failure, scope);
             return Ok(());
         }
         if sorted.part(Part::Result).is_some() && sorted.part(Part::Id).is_some() {
@@ -368,6 +376,16 @@ impl<R: Receiver> Finder<'_, R> {
         }
         Err(Reason::NoEnvelope)
     }
+}
+
+/// An element of an array that answers a call, rather than being data.
+fn is_reply(item: Json<'_>) -> bool {
+    item.fields().any(|(key, value)| match key {
+        "jsonrpc" => true,
+        "success" => value.as_bool().is_some(),
+        "error" => value.is_object(),
+        _ => false,
+    })
 }
 
 /// Worth parsing: an object or an array after white space.

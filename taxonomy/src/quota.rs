@@ -46,7 +46,7 @@ impl<'a> Quota<'a> {
         let used = || Some(details.number(Key::Limit)? - details.number(Key::Remaining)?);
         Self {
             metric: details.text(Key::Metric),
-            current: details.number(Key::Current).or_else(used),
+            current: details.number(Key::Current).or_else(|| used().filter(|used| *used >= 0.0)),
             limit: LIMITS.iter().find_map(|&key| details.number(key)),
             level: Some(level(canonical)),
             resets_at: details.get(Key::ResetsAt).and_then(time::read),

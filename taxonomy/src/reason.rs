@@ -52,11 +52,12 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // The parser does not say where a document was cut short.
+            Self::NotJson { at: 0 } => {
+                f.write_str("neither JSON nor logfmt, or cut short; write one JSON object a line")
+            }
             Self::NotJson { at } => {
-                write!(
-                    f,
-                    "neither JSON nor logfmt (it stops being JSON at byte {at}); write one JSON object a line"
-                )
+                write!(f, "not JSON from byte {at} on; write one JSON object a line")
             }
             Self::InvalidUtf8 => f.write_str("not valid UTF-8; JSON must be sent as UTF-8"),
             Self::TooLong => f.write_str("the line is too long; split the record or raise the line limit"),

@@ -38,49 +38,51 @@ fn from_text(text: &str, unit_of_bare_number: f64) -> Option<f64> {
     text.parse::<f64>().ok().map(|number| number * unit_of_bare_number).or_else(|| duration(text))
 }
 
+/// What introduces it in a message; what stands between the lead and the number is passed over.
+const LEADS: [&str; 8] =
+    ["retry after", "retry-after", "retry_after", "retry in", "again in", "again after", "wait for", "wait"];
+/// One of these is in every lead, in either case of its first letter.
+const HINTS: [&str; 6] = ["etry", "gain", "ait", "ETRY", "GAIN", "AIT"];
+
 /// "Retry after 30 seconds", "try again in 1m30s", "wait 2 minutes".
 fn from_message(message: &str) -> Option<f64> {
-    const LEADS: [&str; 7] = [
-        "retry after ",
-        "retry-after: ",
-        "retry in ",
-        "try again in ",
-        "try again after ",
-        "wait ",
-        "retry_after=",
-    ];
-    // Most messages say nothing of it: they have no number, or none of these, of which each lead has one.
+    // Most messages say nothing of it: they have no number, or no hint of a lead.
     let has_number = message.bytes().any(|byte| byte.is_ascii_digit());
-    if !has_number
-        || !["etry", "again", "ait "]
-            .iter()
-            .any(|part| memmem::find(message.as_bytes(), part.as_bytes()).is_some())
-    {
+    let has = |hint: &&str| memmem::find(message.as_bytes(), hint.as_bytes()).is_some();
+    if !has_number || !HINTS.iter().any(|hint| has(&hint)) {
         return None;
     }
     let message = message.to_ascii_lowercase();
     LEADS.iter().find_map(|lead| {
         let (_, rest) = message.split_once(lead)?;
-        duration(rest.trim_start_matches(['\'', '"', '~']))
+        let rest = rest.trim_start_matches([' ', ':', '=', '\'', '"', '~']);
+        duration(rest.strip_prefix("about ").unwrap_or(rest))
     })
 }
 
-/// One or more numbers with units at the start of a text; a bare number is in seconds.
+/// One or more numbers with units at the start of a text. A bare number is in seconds when nothing follows it
+/// that would make it something else: a date, a larger number, a count of things.
 fn duration(text: &str) -> Option<f64> {
     let mut total = None;
     let mut rest = text;
     loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let Ok(number) = rest[..digits].trim_end_matches('.').parse::<f64>() else { return total };
-        let after = rest[digits..].trim_start_matches([' ', '\'']);
-        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let glued = &rest[digits..];
+        let after = glued.trim_start_matches([' ', '\'']);
+        let letters = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
         let seconds = match &after[..letters] {
+            "µs" | "us" | "microseconds" => 0.000_001,
             "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
             "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
             "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
             "d" | "day" | "days" => 86_400.0,
-            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
-            _ => return total.or(Some(number)),
+            "" if !glued.starts_with([',', '-', ':', '/']) => return total.or(Some(number)),
+            "" if glued.starts_with(',') && !glued[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                return total.or(Some(number));
+            }
+            _ => return total,
         };
         total = Some(total.unwrap_or(0.0) + number * seconds);
         rest = &after[letters..];
@@ -127,6 +129,16 @@ mod tests {
             ("please wait 2 minutes", Some(120.0)),
             ("Retry in 500ms", Some(0.5)),
             ("Retry after '45'", Some(45.0)),
+            ("RETRY AFTER 30 SECONDS", Some(30.0)),
+            ("retry_after: 20", Some(20.0)),
+            ("Wait for 30 seconds", Some(30.0)),
+            ("try again in about 5 minutes", Some(300.0)),
+            ("retry after 45, please", Some(45.0)),
+            ("retry in 500000 µs", Some(0.5)),
+            ("Retry after 2026-01-28T13:00:00Z", None),
+            ("retry after 1,000 seconds", None),
+            ("retry after 5 failed attempts", None),
+            ("retry in 1e3 s", None),
             ("wait for it", None),
             ("Too many requests", None),
         ] {

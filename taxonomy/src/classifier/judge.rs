@@ -27,7 +27,7 @@ pub(super) fn findings(failure: &Failure<'_>, verdict: &Verdict<'_>, message: &M
     let is_own = verdict.entry.is_some_and(|entry| entry.dialect == verdict.dialect);
     let is_odd = !has_good_format(failure, verdict.dialect, is_own);
     findings.note(Finding::BadCodeFormat, !failure.is_text && is_odd);
-    findings.note(Finding::MissingMessage, text.is_none() && verdict.dialect != Dialect::Http);
+    findings.note(Finding::MissingMessage, text.is_none() && failure.shape != Dialect::Http);
     findings.note(Finding::ReservedCode, is_reserved(failure.code));
     findings.note(Finding::SecretInMessage, matches!(message.text, Some(Cow::Owned(_))));
     findings.note(Finding::LeakyMessage, message.noticed.path || message.noticed.internals);
@@ -62,6 +62,7 @@ fn has_good_format(failure: &Failure<'_>, dialect: Dialect, is_own: bool) -> boo
     match (failure.code, dialect) {
         (Code::Text(_), _) if is_own => true,
         (Code::ToolError, _) | (_, Dialect::Http) => true,
+        _ if failure.shape == Dialect::Http => true,
         (Code::Missing | Code::Unusable, _) => false,
         (Code::Number { quoted, .. }, Dialect::Jsonrpc | Dialect::Erlmcp | Dialect::McpReference) => !quoted,
         (Code::Text(_), Dialect::Jsonrpc | Dialect::Erlmcp | Dialect::McpReference) => false,

@@ -34,7 +34,7 @@ impl<'e> Builder<'e> {
     {
         let of = |field: Field| scope.fields[field as usize];
         let (time, time_source) = self.time(of(Field::Time));
-        let in_details = || details.and_then(|it| it.get(Key::Operation).or(it.get(Key::Tool)));
+        let in_details = || details.and_then(|details| details.get(Key::Operation));
         let operation = match scope.operation {
             Some(operation) => Some(Cow::Borrowed(operation)),
             None => of(Field::Operation).and_then(text_of).or_else(|| in_details().and_then(text_of)),

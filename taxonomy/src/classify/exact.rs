@@ -37,8 +37,8 @@ fn text<'r>(registry: &'r Registry, subject: &Subject<'_>, code: &str) -> Option
     let refined = subject.type_name.and_then(|name| registry.refined(code, name));
     let preferred = subject.named.unwrap_or(subject.shape);
     let own = || registry.entry(preferred, code);
-    let any = || registry.find(code).next().filter(|_| subject.named.is_none());
-    refined.filter(|entry| subject.named.is_none_or(|named| named == entry.dialect)).or_else(own).or_else(any)
+    let any = || registry.find(code).next();
+    refined.or_else(own).or_else(any)
 }
 
 /// An exception class stands for a code where the dialect's document says so.
@@ -55,7 +55,8 @@ fn by_type<'r>(registry: &'r Registry, subject: &Subject<'_>) -> Option<&'r Entr
 fn number<'r>(registry: &'r Registry, subject: &Subject<'_>, number: i64) -> Match<'r> {
     let of = |dialect: Dialect| registry.find_number(number).find(|entry| entry.dialect == dialect);
     if let Some(named) = subject.named {
-        return Match::certain(of(named));
+        // Every dialect that speaks JSON-RPC keeps the numbers of its standard.
+        return Match::certain(of(named).or_else(|| of(Dialect::Jsonrpc)));
     }
     if !matches!(subject.shape, Dialect::Jsonrpc | Dialect::Unknown)
         && let Some(entry) = of(subject.shape)

@@ -41,16 +41,17 @@ pub(super) fn read_weak<'t>(registry: &Registry, sorted: &Sorted<'t>) -> Option<
             return Some(of_object(registry, error));
         }
     }
-    let code = Code::read(sorted.part(Part::Code));
-    match code {
-        Code::Text(text) if registry.find(text).next().is_some() || registry.prefix(text).is_some() => {
-            Some(Failure::of_object(Dialect::Unknown, sorted.object))
-        }
-        _ => None,
-    }
+    // The error object itself, logged as the record: a known code, or one that looks like a code of ours in a
+    // record that does not call itself harmless.
+    let Code::Text(code) = Code::read(sorted.part(Part::Code)) else { return None };
+    let level = sorted.object.get("level").and_then(Json::as_str).unwrap_or_default();
+    let is_harmless = ["trace", "debug", "info"].iter().any(|harmless| level.eq_ignore_ascii_case(harmless));
+    let looks_like_ours = || registry.prefix(code).is_some() && !is_harmless;
+    (registry.find(code).next().is_some() || looks_like_ours())
+        .then(|| Failure::of_object(Dialect::Unknown, sorted.object))
 }
 
-fn is_error_object(error: Json<'_>) -> bool {
+pub(super) fn is_error_object(error: Json<'_>) -> bool {
     error.fields().any(|(key, value)| matches!(key, "code" | "message") && !value.is_null())
 }
 
@@ -78,12 +79,9 @@ fn of_text_code(registry: &Registry, code: Code<'_>) -> Dialect {
     }
 }
 
-/// The error of a JSON-RPC reply; its data may name a code of agent-skills.
-pub(super) fn of_jsonrpc(error: Json<'_>) -> Failure<'_> {
-    if let Some(text) = error.as_str() {
-        return Failure::of_text(Dialect::Jsonrpc, text);
-    }
-    let failure = Failure::of_object(Dialect::Jsonrpc, error);
+/// The error of a reply; its data may name a code of agent-skills.
+pub(super) fn of_jsonrpc_object(shape: Dialect, error: Json<'_>) -> Failure<'_> {
+    let failure = Failure::of_object(shape, error);
     let Some(data) = failure.details else { return failure };
     match data.present("agent_skills_code") {
         Some(code) => Failure {

@@ -1,6 +1,6 @@
 //! Replies: MCP-AQL envelopes, JSON-RPC replies, tool results, and what is hidden in them.
 
-use super::{Failure, Finder, Look, Receiver, Scope, Success, error_shapes};
+use super::{Failure, Finder, Look, Receiver, Scope, Success, error_shapes, worse};
 use crate::code::Code;
 use crate::context::{Part, Sorted};
 use crate::dialect::Dialect;
@@ -19,6 +19,12 @@ pub(super) fn is_tool_result(sorted: &Sorted<'_>) -> bool {
         || has_content()
 }
 
+/// `{"id": ..., "result": {"error": {...}}}`: JSON-RPC that does not say so.
+pub(super) fn is_bare_result_error(sorted: &Sorted<'_>) -> bool {
+    let error = || sorted.part(Part::Result)?.get("error");
+    sorted.part(Part::Id).is_some() && error().is_some_and(Json::is_object)
+}
+
 impl<R: Receiver> Finder<'_, R> {
     /// `{"success": ...}`.
     pub(super) fn mcp_aql(
@@ -34,7 +40,7 @@ impl<R: Receiver> Finder<'_, R> {
         match error {
             None if self.more_telling(success, sorted, &inner, parsers).is_ok() => {}
             None if success => self.mcp_aql_success(sorted, scope, parsers),
-            _ => self.mcp_aql_failure(error, sorted, &inner),
+            _ => self.mcp_aql_failure(error, sorted, &inner, parsers),
         }
         self.warnings(sorted, scope);
         Ok(())
@@ -50,7 +56,11 @@ impl<R: Receiver> Finder<'_, R> {
     ) -> Look {
         const REPLIES: [Part; 5] = [Part::Response, Part::Result, Part::Envelope, Part::Body, Part::Payload];
         // A result that worked is data, and may hold anything, unless it claims to be an envelope itself.
-        let tells = |reply: &Json<'_>| !success || reply.get("success").is_some();
+        let claims = |reply: &Json<'_>| match reply.as_str() {
+            Some(text) => text.contains("\"success\"") || text.contains("\"jsonrpc\""),
+            None => reply.get("success").or_else(|| reply.get("jsonrpc")).is_some(),
+        };
+        let tells = |reply: &Json<'_>| !success || claims(reply);
         for reply in REPLIES.into_iter().filter_map(|part| sorted.part(part)).filter(tells) {
             if self.unwrap(reply, scope, parsers).is_ok() {
                 return Ok(());
@@ -59,23 +69,47 @@ impl<R: Receiver> Finder<'_, R> {
         Err(Reason::NoEnvelope)
     }
 
-    fn mcp_aql_failure(&mut self, error: Option<Json<'_>>, sorted: &Sorted<'_>, scope: &Scope<'_>) {
-        let mut failure = match error {
-            Some(error) => match error.as_str() {
-                Some(text) => Failure::of_text(Dialect::McpAql, text),
-                None => Failure::of_object(Dialect::McpAql, error),
-            },
-            // The parts of the error may stand in the envelope itself.
-            None => Failure::of_object(Dialect::McpAql, sorted.object),
-        };
-        failure.confirmation = sorted.part(Part::Confirmation);
-        if !self.partial_failure(&failure, scope) {
-            self.receiver.failure(&failure, scope);
+    fn mcp_aql_failure(
+        &mut self,
+        error: Option<Json<'_>>,
+        sorted: &Sorted<'_>,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) {
+        let confirmation = sorted.part(Part::Confirmation);
+        match error.and_then(Json::as_str) {
+            Some(text) => self.error_text(Dialect::McpAql, text, confirmation, scope, parsers),
+            None => {
+                // Without an error object, its parts may stand in the envelope itself.
+                let object = error.unwrap_or(sorted.object);
+                self.failed(&Failure { confirmation, ..Failure::of_object(Dialect::McpAql, object) }, scope);
+            }
+        }
+    }
+
+    /// An error that is a text: words, or an error object that was encoded once more.
+    fn error_text(
+        &mut self,
+        shape: Dialect,
+        text: &str,
+        confirmation: Option<Json<'_>>,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) {
+        let opened = self.open(text, parsers, |finder, json, _| {
+            if !error_shapes::is_error_object(json) {
+                return Err(Reason::NoEnvelope);
+            }
+            finder.failed(&Failure { confirmation, ..error_shapes::of_jsonrpc_object(shape, json) }, scope);
+            Ok(())
+        });
+        if opened.is_err() {
+            self.failed(&Failure { confirmation, ..Failure::of_text(shape, text) }, scope);
         }
     }
 
     /// A batch error that lists the errors of its items stands for these, and is not one more.
-    fn partial_failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) -> bool {
+    pub(super) fn partial_failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) -> bool {
         if failure.code != Code::Text("BATCH_PARTIAL_FAILURE") {
             return false;
         }
@@ -115,8 +149,10 @@ impl<R: Receiver> Finder<'_, R> {
                 Some((_, deeper)) => self.look(result, &item_scope, deeper),
                 None => Err(Reason::TooManyLevels),
             };
-            if looked.is_err() {
-                self.receiver.success(Success::of(Dialect::McpAql), &item_scope);
+            match looked {
+                Ok(()) => {}
+                Err(Reason::TooManyLevels) => self.receiver.nothing(Reason::TooManyLevels),
+                Err(_) => self.receiver.success(Success::of(Dialect::McpAql), &item_scope),
             }
         }
     }
@@ -137,8 +173,10 @@ impl<R: Receiver> Finder<'_, R> {
     /// `{"jsonrpc": "2.0", ...}`.
     pub(super) fn jsonrpc(&mut self, sorted: &Sorted<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
         if let Some(error) = sorted.part(Part::Error) {
-            let failure = error_shapes::of_jsonrpc(error);
-            self.receiver.failure(&failure, scope);
+            match error.as_str() {
+                Some(text) => self.error_text(Dialect::Jsonrpc, text, None, scope, parsers),
+                None => self.failed(&error_shapes::of_jsonrpc_object(Dialect::Jsonrpc, error), scope),
+            }
             return Ok(());
         }
         let Some(result) = sorted.part(Part::Result) else {
@@ -149,42 +187,45 @@ impl<R: Receiver> Finder<'_, R> {
             let is_request = sorted.part(Part::Method).is_some();
             return Err(if is_request { Reason::NotAReply } else { Reason::NoEnvelope });
         };
-        if self.result(result, scope, parsers).is_err() {
-            self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
+        match self.result(result, scope, parsers) {
+            Ok(()) => Ok(()),
+            Err(Reason::TooManyLevels) => Err(Reason::TooManyLevels),
+            Err(_) => {
+                self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// What JSON-RPC calls a success: a failure in it is hidden.
     fn result(&mut self, result: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
-        let hidden = Scope { hidden: true, ..*scope };
         if !result.is_object() {
-            return self.look(result, &hidden, parsers);
+            return self.look(result, &Scope { hidden: true, ..*scope }, parsers);
         }
         let sorted = self.names.sort(result);
+        let fields = self.with_meta(scope.fields, &sorted);
+        let scope = Scope { fields: &fields, ..*scope };
+        let hidden = Scope { hidden: true, ..scope };
         if sorted.part(Part::Success).and_then(Json::as_bool).is_some() {
             return self.look(result, &hidden, parsers);
         }
         if let Some(error) = sorted.part(Part::Error).filter(|error| error.is_object()) {
-            let failure = error_shapes::of_result_error(error);
-            self.receiver.failure(&failure, &hidden);
+            self.failed(&error_shapes::of_result_error(error), &hidden);
             return Ok(());
         }
         if is_tool_result(&sorted) {
-            let scope = Scope { envelope: Some(result), ..*scope };
+            let scope = Scope { envelope: Some(result), ..scope };
             return self.tool_result(&sorted, &scope, parsers);
         }
         if asks_for_input(&sorted) {
-            self.input_required(scope);
+            self.input_required(&scope);
             return Ok(());
         }
-        match error_shapes::read(self.registry, &sorted) {
-            Some(failure) => {
-                self.receiver.failure(&failure, &hidden);
-                Ok(())
-            }
-            None => Err(Reason::NoEnvelope),
-        }
+        let failure = error_shapes::read(self.registry, &sorted)
+            .or_else(|| error_shapes::read_weak(self.registry, &sorted))
+            .ok_or(Reason::NoEnvelope)?;
+        self.failed(&failure, &hidden);
+        Ok(())
     }
 
     fn input_required(&mut self, scope: &Scope<'_>) {
@@ -204,18 +245,21 @@ impl<R: Receiver> Finder<'_, R> {
         let texts = || {
             sorted.part(Part::Content).into_iter().flat_map(Json::items).filter_map(|item| item.get("text"))
         };
-        // Structured content repeats the text, so one of them is enough.
-        let places = sorted.part(Part::StructuredContent).into_iter().chain(texts());
-        for place in places {
-            let looked = match place.is_object() {
-                true => parsers
-                    .split_first_mut()
-                    .map_or(Err(Reason::TooManyLevels), |(_, deeper)| self.look(place, &inner, deeper)),
-                false => self.look(place, &inner, parsers),
-            };
-            if looked.is_ok() {
-                return Ok(());
+        let mut looked = Err(Reason::NoEnvelope);
+        if let Some(structured) = sorted.part(Part::StructuredContent) {
+            looked = self.unwrap(structured, &inner, parsers);
+        }
+        // The text repeats structured content, so one of them is enough.
+        if looked.is_err() {
+            for text in texts() {
+                match self.look(text, &inner, parsers) {
+                    Ok(()) => looked = Ok(()),
+                    Err(reason) => looked = looked.map_err(|before| worse(before, reason)),
+                }
             }
+        }
+        if looked.is_ok() || looked == Err(Reason::TooManyLevels) {
+            return looked;
         }
         if is_error {
             let message = texts().find_map(Json::as_str);

@@ -335,6 +335,12 @@ fn collision(new: &OperatorEntry, before: &[OperatorEntry], registry: &Registry)
             return Some(format!("'{code}' collides with the same code on line {}", other.line));
         }
         let unguarded = other.condition.is_none() && new.condition.is_none();
+        if unguarded && let Some(code) = new.maps_from.iter().find(|code| other.maps_from.contains(code)) {
+            return Some(format!(
+                "code '{code}' is already mapped to '{}' on line {}, and neither has a condition",
+                other.entry.code, other.line
+            ));
+        }
         if unguarded
             && let Some(status) =
                 new.maps_from_http.iter().find(|status| other.maps_from_http.contains(status))

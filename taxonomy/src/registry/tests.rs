@@ -161,4 +161,7 @@ fn a_duplicate_names_what_it_collides_with() {
         format!("[[code]]\ncode = \"{code}\"\ncategory = \"INTERNAL\"\nmaps_from_http = [418]\n")
     };
     refused(&(mapped("A") + &mapped("B")), 5, "status 418 is already mapped to 'A' on line 1");
+    let from =
+        |code: &str| format!("[[code]]\ncode = \"{code}\"\ncategory = \"INTERNAL\"\nmaps_from = [\"Z\"]\n");
+    refused(&(from("A") + &from("B")), 5, "code 'Z' is already mapped to 'A' on line 1");
 }
