@@ -170,6 +170,17 @@ impl Redactor {
         if self.patterns.is_empty() { scanned } else { self.own_patterns(scanned) }
     }
 
+    /// True for a number that is a card number.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(crate) fn is_secret_number(&self, number: f64) -> bool {
+        // Whole numbers of up to sixteen digits are exact as floats, or nearly: cards are below 2^53.
+        number >= 1e14
+            && number < 1e16
+            && number.fract() == 0.0
+            && self.is_on(Rule::Card)
+            && card::is_card_number(number as u64)
+    }
+
     fn own_patterns<'t>(&self, mut text: Cow<'t, str>) -> Cow<'t, str> {
         for pattern in &self.patterns {
             if let Cow::Owned(replaced) = pattern.replace_all(&text, REDACTED) {
@@ -205,9 +216,8 @@ impl Redactor {
     fn scalar(&self, out: &mut String, scalar: Scalar<'_>) {
         match scalar {
             Scalar::Text(text) => write::string(out, &self.text(text)),
-            Scalar::Unsigned(number) if self.is_on(Rule::Card) && card::is_card_number(number) => {
-                write::string(out, REDACTED);
-            }
+            Scalar::Unsigned(number) if self.is_secret_number(number as f64) => write::string(out, REDACTED),
+            Scalar::Float(number) if self.is_secret_number(number) => write::string(out, REDACTED),
             other => write::scalar(out, other),
         }
     }
@@ -258,7 +268,7 @@ impl Redactor {
         match kind {
             KeyKind::Plain => self.json(out, value, end),
             KeyKind::Secret => secret(out, value),
-            KeyKind::Token => self.token(out, value, end),
+            KeyKind::Token => self.token(out, value),
         }
     }
 
@@ -270,11 +280,32 @@ impl Redactor {
         }
     }
 
-    fn token(&self, out: &mut String, value: Json<'_>, end: usize) {
+    /// A value under the key of a token: every text in it is one.
+    fn token(&self, out: &mut String, value: Json<'_>) {
         match value.scalar() {
-            Some(Scalar::Text("") | Scalar::Bool(_) | Scalar::Null) | None => self.json(out, value, end),
+            Some(scalar @ (Scalar::Text("") | Scalar::Bool(_) | Scalar::Null)) => write::scalar(out, scalar),
             Some(Scalar::Text(text)) => write::string(out, &self.token_mark(text)),
             Some(_) => write::string(out, REDACTED),
+            None if value.is_array() => {
+                out.push('[');
+                let mut first = true;
+                for item in value.items() {
+                    comma(out, &mut first);
+                    self.token(out, item);
+                }
+                out.push(']');
+            }
+            None => {
+                out.push('{');
+                let mut first = true;
+                for (key, item) in value.fields() {
+                    comma(out, &mut first);
+                    write::string(out, &self.text(key));
+                    out.push(':');
+                    self.token(out, item);
+                }
+                out.push('}');
+            }
         }
     }
 

@@ -145,3 +145,49 @@ fn broken_lines_do_no_harm() {
     }
     assert!(rounds > 100, "only {rounds} rounds in {seconds} s");
 }
+
+/// A megabyte of what makes a careless search start over at every word or sign. Such a search takes minutes;
+/// ours takes a moment, also in a debug build.
+#[test]
+fn hostile_texts_take_no_longer_than_others() {
+    let rules = Rules::new(Registry::builtin().expect("the registry"), HashKey::FIXED, Limits::default());
+    let mut classifier = Classifier::new(Arc::new(rules));
+    let patterns = [
+        "sk-",
+        "ghp_-",
+        "eyJ-",
+        "-44",
+        "-co",
+        ".co",
+        "be-",
+        "conf_.",
+        "[token:",
+        "token:[",
+        "cookie:[",
+        "password=[",
+        "a@",
+        "://a@",
+        "Bearer ",
+        "pwd:'",
+        "\"password\":",
+        "4111 ",
+        "-----BEGIN ",
+        "authorization: x ",
+        "'a",
+        "/a",
+        "a.b/",
+        "2001:",
+        "retry after ",
+        "not found ",
+        "\\\\\"",
+        "{",
+        "x y ",
+    ];
+    for pattern in patterns {
+        let text = serde_json::to_string(&pattern.repeat(400_000 / pattern.len())).expect("text");
+        let line = format!(r#"{{"success":false,"error":{{"message":{text},"details":{{"a":{text}}}}}}}"#);
+        let start = Instant::now();
+        assert!(!run(&mut classifier, line.as_bytes()).is_empty(), "{pattern}");
+        assert!(start.elapsed() < PATIENCE, "{pattern} took {:?}", start.elapsed());
+    }
+}

@@ -33,9 +33,13 @@ impl Summary {
 
     fn sentences(&self, tally: &Tally) -> String {
         let kind = |kind: Kind| self.kinds.get(&kind).copied().unwrap_or_default();
-        let calls = tally.worked + tally.failed + tally.hidden;
+        let calls = tally.worked + tally.waiting_for_input + tally.failed + tally.hidden;
+        let waiting = match tally.waiting_for_input {
+            0 => String::new(),
+            waiting => format!("{} asked for more input, ", HumanCount(waiting)),
+        };
         format!(
-            "{} in {}: {}, {}, {}.\n{}: {} worked, {} failed openly, {} failed inside a success.\n\
+            "{} in {}: {}, {}, {}.\n{}: {} worked, {waiting}{} failed openly, {} failed inside a success.\n\
              {} of all failures are hidden.\n",
             counted(tally.events, "event"),
             counted(tally.lines, "line"),

@@ -5,27 +5,26 @@ const SHORTEST: usize = 13;
 const LONGEST: usize = 19;
 
 /// Where a card number that starts at `start` ends, if one does. Groups may be parted by single spaces or
-/// dashes.
+/// dashes; another number may follow in the same way, so each group may be the last.
 pub(super) fn ends_at(bytes: &[u8], start: usize) -> Option<usize> {
     let mut digits = [0_u8; LONGEST];
     let mut count = 0;
-    let mut end = start;
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
         if byte.is_ascii_digit() {
-            if count == LONGEST {
-                return None;
-            }
-            digits[count] = byte - b'0';
+            *digits.get_mut(count)? = byte - b'0';
             count += 1;
-            end = at + 1;
-        } else if !(matches!(byte, b' ' | b'-') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)) {
-            break;
+        } else if !matches!(byte, b' ' | b'-') {
+            return None;
         }
         at += 1;
+        let ends_a_group =
+            byte.is_ascii_digit() && bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        if ends_a_group && is_card(&digits[..count]) {
+            return Some(at);
+        }
     }
-    let ends_a_word = bytes.get(end).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    (ends_a_word && is_card(&digits[..count])).then_some(end)
+    None
 }
 
 /// A JSON number that is a card number. Only full lengths count here: identifiers and durations are
@@ -91,9 +90,17 @@ mod tests {
             "1794824430250000000",
             "41111111111111110000000",
             "4111111111111111x",
+            "4111x1111 1111 1111 1111",
             "411111",
         ] {
             assert_eq!(ends_at(other.as_bytes(), 0), None, "{other}");
+        }
+        for (text, end) in [
+            ("4111 1111 1111 1111 12/27", 19),
+            ("4111111111111111 2 times", 16),
+            ("4111-1111-1111-1111-99", 19),
+        ] {
+            assert_eq!(ends_at(text.as_bytes(), 0), Some(end), "{text}");
         }
         assert!(is_card_number(4_111_111_111_111_111));
         assert!(!is_card_number(4_111_111_111_111_112));

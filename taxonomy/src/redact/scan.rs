@@ -95,6 +95,9 @@ impl Redactor {
         let mut out = String::new();
         let (mut kept, mut place) = (0, Some(first_place));
         while let Some((secret, mark)) = self.next_secret(bytes, kept, place) {
+            // We look a bounded distance around, which may end within a character.
+            let secret =
+                text.floor_char_boundary(secret.start).max(kept)..text.ceil_char_boundary(secret.end);
             out.push_str(&text[kept..secret.start]);
             match mark {
                 Mark::Redacted => out.push_str(REDACTED),
@@ -112,13 +115,20 @@ impl Redactor {
 
     /// The next secret, at `next` or after it; nothing before `from` can be part of it.
     fn next_secret(&self, bytes: &[u8], from: usize, mut next: Option<usize>) -> Option<Found> {
+        // The words of one run share its end, so that a long run is not searched from each of them.
+        let mut run_ends = 0;
         while let Some(place) = next {
             let found = match bytes[place] {
                 b'@' => self.email(bytes, place, from).or_else(|| self.url_credentials(bytes, place, from)),
                 b'=' | b':' => self.assignment(bytes, place, from),
                 b'-' => self.private_key(bytes, place),
                 b'[' | b'\\' => None,
-                _ => self.at_word(bytes, place..run_end(bytes, place)),
+                _ => {
+                    if place >= run_ends {
+                        run_ends = run_end(bytes, place);
+                    }
+                    self.at_word(bytes, place..run_ends)
+                }
             };
             if found.is_some() {
                 return found;
@@ -164,17 +174,18 @@ impl Redactor {
 
     /// `local@domain.tld`, seen from its sign.
     fn email(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
-        let is_local = |byte: &u8| byte.is_ascii_alphanumeric() || b"._%+-".contains(byte);
+        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
+        let is_local = |byte: &u8| is_letter(byte) || b"._%+-".contains(byte);
         let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
         let local = before.iter().rev().take_while(|byte| is_local(byte)).count();
-        let is_domain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+        let is_domain = |byte: &u8| is_letter(byte) || matches!(byte, b'.' | b'-');
         let domain = bytes[sign + 1..].iter().take(REACH).take_while(|byte| is_domain(byte)).count();
         let domain = bytes[sign + 1..sign + 1 + domain].trim_ascii_end_matches(b".-");
         let top = domain.rsplit(|&byte| byte == b'.').next()?;
         let plausible = local > 0
             && top.len() >= 2
             && top.len() < domain.len()
-            && top.iter().all(u8::is_ascii_alphabetic);
+            && top.iter().all(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
         (plausible && self.is_on(Rule::Email))
             .then(|| (sign - local..sign + 1 + domain.len(), Mark::Redacted))
     }
@@ -183,9 +194,12 @@ impl Redactor {
     fn url_credentials(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
         let start = from.max(sign.saturating_sub(REACH));
         let scheme = memchr::memmem::rfind(&bytes[start..sign], b"://")?;
-        let credentials = start + scheme + 3..sign;
-        let unbroken =
-            bytes[credentials.clone()].iter().all(|byte| !byte.is_ascii_whitespace() && *byte != b'/');
+        // A password may hold the sign as well: the last one before the host counts.
+        let is_inside = |byte: &u8| !byte.is_ascii_whitespace() && !b"/?#'\"<>".contains(byte);
+        let inside = bytes[sign..].iter().take(REACH).take_while(|byte| is_inside(byte)).count();
+        let last = bytes[sign..sign + inside].iter().rposition(|&byte| byte == b'@')?;
+        let credentials = start + scheme + 3..sign + last;
+        let unbroken = bytes[credentials.clone()].iter().all(|byte| is_inside(byte));
         (unbroken && !credentials.is_empty() && self.is_on(Rule::UrlCredentials))
             .then_some((credentials, Mark::Redacted))
     }
@@ -200,8 +214,14 @@ impl Redactor {
         if kind == KeyKind::Plain {
             return None;
         }
-        let value = Value::after(bytes, sign, takes_whole_line(key))?;
-        if !value.is_certain && !looks_secret(&bytes[value.span.clone()]) {
+        let header = takes_whole_line(key).then(|| header_value(bytes, sign)).flatten();
+        let value = header.or_else(|| Value::after(bytes, sign))?;
+        let text = &bytes[value.span.clone()];
+        if !value.is_certain && (text.len() < 4 || !looks_secret(text)) {
+            return None;
+        }
+        // `Unexpected token: '}'` speaks of another kind of token.
+        if kind == KeyKind::Token && bytes[sign] == b':' && text.len() < 6 {
             return None;
         }
         let mark = if kind == KeyKind::Token { Mark::Token } else { Mark::Redacted };
@@ -287,8 +307,26 @@ fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"._~+/=-".contains(byte);
     let length = bytes[start..].iter().take_while(|byte| is_token(byte)).count();
     let token = bytes[start..start + length].trim_ascii_end_matches(b".");
-    let secret = spaces > 0 && token.len() >= 6 && looks_secret(token);
+    let is_word = || token.iter().all(u8::is_ascii_alphabetic) && (token.len() < 8 || is_auth_word(token));
+    let secret = spaces > 0 && token.len() >= 6 && !is_word();
     secret.then(|| (start..start + token.len(), Mark::Redacted))
+}
+
+/// What prose says after `Bearer` or `Basic`.
+fn is_auth_word(word: &[u8]) -> bool {
+    const WORDS: [&str; 10] = [
+        "authentication",
+        "authorization",
+        "authenticate",
+        "credentials",
+        "credential",
+        "required",
+        "validation",
+        "permissions",
+        "challenge",
+        "operations",
+    ];
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// The key in front of a sign, past quotes and backslashes.
@@ -296,7 +334,13 @@ fn key_before(bytes: &[u8], sign: usize, from: usize) -> Option<&[u8]> {
     let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
     let end = before.iter().rposition(|byte| !matches!(byte, b' ' | b'"' | b'\'' | b'\\'))? + 1;
     let start = before[..end].iter().rposition(|&byte| !(is_run(byte))).map_or(0, |at| at + 1);
-    (start < end).then(|| &before[start..end])
+    // An escape such as `\u0026` would glue its digits to the key.
+    let is_escaped = start > 0 && before[start - 1] == b'\\';
+    let key = match &before[start..end] {
+        [b'u', escape @ ..] if is_escaped && escape.len() > 4 => &escape[4..],
+        key => key,
+    };
+    (!key.is_empty()).then_some(key)
 }
 
 /// Headers have values with spaces in them.
@@ -306,6 +350,25 @@ fn takes_whole_line(key: &[u8]) -> bool {
     ends(b"cookie") || ends(b"authorization")
 }
 
+/// The value of a header, which may have spaces in it: `sid=1; theme=dark`, `Bearer x`. Prose has neither form.
+fn header_value(bytes: &[u8], sign: usize) -> Option<Value> {
+    let start = sign + 1 + bytes[sign + 1..].iter().take_while(|&&byte| byte == b' ').count();
+    let line = &bytes[start..bytes.len().min(start + LONGEST_HEADER)];
+    let ends = |byte: &u8| b"\r\n\"\\".contains(byte);
+    let first = line.split(|byte| *byte == b' ' || ends(byte)).next()?;
+    let is_scheme = ["bearer", "basic", "digest", "negotiate", "token", "apikey"]
+        .iter()
+        .any(|scheme| first.eq_ignore_ascii_case(scheme.as_bytes()) && line.get(first.len()) == Some(&b' '));
+    if !is_scheme && !first.contains(&b'=') {
+        return None;
+    }
+    let length = line.iter().position(ends).unwrap_or(line.len());
+    Some(Value { span: start..start + length, is_certain: true })
+}
+
+/// Servers refuse longer ones.
+const LONGEST_HEADER: usize = 16 << 10;
+
 /// The value behind a sign.
 struct Value {
     span: Range<usize>,
@@ -314,23 +377,56 @@ struct Value {
 }
 
 impl Value {
-    fn after(bytes: &[u8], sign: usize, whole_line: bool) -> Option<Self> {
-        let skip =
-            |at: usize, signs: &[u8]| at + bytes[at..].iter().take_while(|byte| signs.contains(byte)).count();
-        let opening = skip(sign + 1, b" =:");
-        let start = skip(opening, b"\\\"'");
-        let quote = start.checked_sub(1).filter(|&at| at >= opening).map(|at| bytes[at]);
-        let ends = |byte: u8| match quote {
-            Some(quote) => byte == quote || byte == b'\\',
-            None if whole_line => matches!(byte, b'\r' | b'\n' | b'"' | b'\\'),
-            None => byte.is_ascii_whitespace() || b",;&)}]>\"'\\".contains(&byte),
+    fn after(bytes: &[u8], sign: usize) -> Option<Self> {
+        let start = sign + 1 + bytes[sign + 1..].iter().take_while(|byte| b" =:".contains(byte)).count();
+        let rest = &bytes[start..];
+        if mark_length(rest).is_some() {
+            return None;
+        }
+        // In JSON text that was encoded again, quotes have backslashes before them.
+        let escapes = rest.iter().take_while(|&&byte| byte == b'\\').count();
+        let (offset, length, is_quoted) = match rest.get(escapes) {
+            Some(&quote @ (b'"' | b'\'')) => {
+                (escapes + 1, quoted_length(&rest[escapes + 1..], quote, escapes), true)
+            }
+            Some(b'[' | b'{') => (0, bracketed_length(rest), true),
+            _ => (0, bare_length(rest), false),
         };
-        let length = bytes[start..].iter().position(|&byte| ends(byte)).unwrap_or(bytes.len() - start);
-        let is_certain = quote.is_some() || bytes[sign] == b'=' || whole_line;
-        // A mark that stands there already is no secret.
-        let already = bytes[start..start + length].starts_with(b"[");
-        (length > 0 && !already).then_some(Self { span: start..start + length, is_certain })
+        let span = start + offset..start + offset + length;
+        (length > 0).then_some(Self { span, is_certain: is_quoted || bytes[sign] == b'=' })
     }
+}
+
+/// Up to the quote that closes: one with no more backslashes before it than the one that opened.
+fn quoted_length(rest: &[u8], quote: u8, escapes: usize) -> usize {
+    let mut backslashes = 0;
+    for (at, &byte) in rest.iter().enumerate() {
+        if byte == quote && backslashes <= escapes {
+            return at - backslashes;
+        }
+        backslashes = if byte == b'\\' { backslashes + 1 } else { 0 };
+    }
+    rest.len()
+}
+
+/// Up to the bracket that closes the first.
+fn bracketed_length(rest: &[u8]) -> usize {
+    let mut depth = 0_usize;
+    for (at, &byte) in rest.iter().enumerate() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' if depth <= 1 => return at + 1,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Up to what ends a word of a query, a list or a sentence.
+fn bare_length(rest: &[u8]) -> usize {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b",;&)}]>\"'\\".contains(byte);
+    rest.iter().position(ends).unwrap_or(rest.len())
 }
 
 /// A word behind a colon is prose (`Invalid password: must be longer`) unless it looks made up.

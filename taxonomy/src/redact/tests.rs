@@ -35,6 +35,17 @@ fn secrets_inside_texts_are_taken_out() {
         ("x\\nghp_0123456789abcdefABCDEF0123456789abcd", "x\\n[redacted]"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY----- tail", "[redacted] tail"),
         ("-----BEGIN PRIVATE KEY-----\nMIIB", "[redacted]"),
+        ("Card 4111 1111 1111 1111 12/27 declined", "Card [redacted] 12/27 declined"),
+        ("got Bearer abc.def.ghi", "got Bearer [redacted]"),
+        ("used Bearer mysecrettoken", "used Bearer [redacted]"),
+        ("postgres://u:p@ss@host/db", "postgres://[redacted]@host/db"),
+        ("mail jörg@exämple.de now", "mail [redacted] now"),
+        ("password=[hunter2", "password=[redacted]"),
+        ("body {\"password\":[\"hunter2\"],\"a\":1}", "body {\"password\":[redacted],\"a\":1}"),
+        ("body {\"secret\":{\"v\":\"hunter2\"}}", "body {\"secret\":[redacted]}"),
+        ("body {\"password\":\"se\\\"cret-tail\"}", "body {\"password\":\"[redacted]\"}"),
+        ("a=1\\u0026password=opaque99", "a=1\\u0026password=[redacted]"),
+        ("X-Authorization: abc123def", "X-Authorization: [redacted]"),
     ] {
         assert_eq!(redactor().text(text), expected, "{text}");
     }
@@ -63,6 +74,13 @@ fn ordinary_text_stays_as_it_is() {
         "https://example.com/a?b=c",
         "Skill 'text.nonexistent' not found.",
         "rate: 5:1",
+        "Invalid cookie: must not be empty",
+        "Missing authorization: header required for this call",
+        "Unexpected token: '}' in JSON",
+        "Unexpected token: 42",
+        "the pass: 3 of 4",
+        "body {\"api_key\":null,\"password\":\"\"}",
+        "Basic operations failed",
     ] {
         assert_eq!(redactor().text(text), text);
     }
@@ -93,6 +111,14 @@ fn values_of_secret_keys_are_taken_out_whatever_they_are() {
     );
     assert_eq!(json(r#"{"card":4111111111111111,"n":17}"#), r#"{"card":"[redacted]","n":17}"#);
     assert_eq!(json(r#"{"bob@example.com":1}"#), r#"{"[redacted]":1}"#);
+}
+
+#[test]
+fn every_text_under_the_key_of_a_token_is_one() {
+    let text = r#"{"token":["opaque1",{"value":"opaque2"}],"confirmation_token":{"v":"opaque3","n":7}}"#;
+    let out = json(text);
+    assert!(!out.contains("opaque"), "{out}");
+    assert_eq!(out.matches("[token:").count(), 3, "{out}");
 }
 
 #[test]
