@@ -174,8 +174,7 @@ impl Redactor {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn is_secret_number(&self, number: f64) -> bool {
         // Whole numbers of up to sixteen digits are exact as floats, or nearly: cards are below 2^53.
-        number >= 1e14
-            && number < 1e16
+        (1e14..1e16).contains(&number)
             && number.fract() == 0.0
             && self.is_on(Rule::Card)
             && card::is_card_number(number as u64)

@@ -49,7 +49,7 @@ fn from_message(message: &str) -> Option<f64> {
     // Most messages say nothing of it: they have no number, or no hint of a lead.
     let has_number = message.bytes().any(|byte| byte.is_ascii_digit());
     let has = |hint: &&str| memmem::find(message.as_bytes(), hint.as_bytes()).is_some();
-    if !has_number || !HINTS.iter().any(|hint| has(&hint)) {
+    if !has_number || !HINTS.iter().any(has) {
         return None;
     }
     let message = message.to_ascii_lowercase();

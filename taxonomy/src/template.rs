@@ -54,7 +54,7 @@ struct Walk<'t> {
 }
 
 /// The longest quoted value that is taken for one; beyond it a quote is an apostrophe.
-const LONGEST_QUOTE: usize = 256;
+const LONGEST_QUOTE: usize = 1024;
 
 impl Walk<'_> {
     fn byte(&self, at: usize) -> u8 {
@@ -159,7 +159,7 @@ impl Walk<'_> {
             !is_word(byte)
         });
         let length = length.unwrap_or(rest.len());
-        self.noticed.internals |= shows_internals(&rest[..length]);
+        self.noticed.internals |= shows_internals(&rest[..length]) || is_frame(rest, length);
         if self.has_signs
             && let Some((length, placeholder)) = address(rest, length)
         {
@@ -172,8 +172,10 @@ impl Walk<'_> {
         if let Some(length) = time_length(rest) {
             return self.replace(out, length, "{time}");
         }
-        if let Some(length) = uuid_length(rest) {
-            return self.replace(out, length, "{uuid}");
+        if rest.get(length) == Some(&b':')
+            && let Some(length) = ipv6_length(rest)
+        {
+            return self.replace(out, length, "{address}");
         }
         self.plain_word(out, length);
     }
@@ -183,6 +185,10 @@ impl Walk<'_> {
         let end = self.at + length;
         while self.at < end {
             let rest = &self.bytes[self.at..end];
+            if let Some(length) = uuid_length(rest) {
+                self.replace(out, length, "{uuid}");
+                continue;
+            }
             let segment = rest.iter().position(|&byte| matches!(byte, b'_' | b'-')).unwrap_or(rest.len());
             match segment {
                 0 => self.keep(self.at + 1),
@@ -240,6 +246,26 @@ fn shows_internals(word: &[u8]) -> bool {
     }
 }
 
+/// A place in a source file, as stack traces and logs of crashes show it.
+fn is_frame(rest: &[u8], word: usize) -> bool {
+    const SOURCES: [&[u8]; 18] = [
+        b"js", b"ts", b"jsx", b"tsx", b"mjs", b"py", b"go", b"rs", b"rb", b"java", b"kt", b"cs", b"cpp",
+        b"c", b"php", b"ex", b"erl", b"scala",
+    ];
+    match &rest[word..] {
+        [b'.', after @ ..] => {
+            let letters = after.iter().take(6).take_while(|byte| byte.is_ascii_alphabetic()).count();
+            let has_line = matches!(after.get(letters..), Some([b':', b'0'..=b'9', ..]));
+            has_line && SOURCES.contains(&&after[..letters])
+        }
+        [b' ', b'"', after @ ..] if &rest[..word] == b"File" => {
+            memchr::memmem::find(&after[..after.len().min(LONGEST_QUOTE)], b"\", line ").is_some()
+        }
+        [b' ', b'0'..=b'9', ..] => &rest[..word] == b"goroutine",
+        _ => false,
+    }
+}
+
 /// What one run of letters and digits is.
 enum Segment {
     Word,
@@ -258,15 +284,22 @@ fn placeholder_of(segment: &[u8]) -> Segment {
         return Segment::Number;
     }
     let leading = segment.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let hex = segment.iter().all(u8::is_ascii_hexdigit);
-    if segment.starts_with(b"0x") && segment[2..].iter().all(u8::is_ascii_hexdigit) && segment.len() > 2 {
-        return Segment::Whole("{hex}");
+    let unit = &segment[leading..];
+    let is_hex = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let has_exponent =
+        leading > 0 && matches!(unit, [b'e' | b'E', power @ ..] if power.iter().all(u8::is_ascii_digit));
+    // A hex id is by chance a number now and then, so both have the same placeholder.
+    if has_exponent || segment.strip_prefix(b"0x").is_some_and(is_hex) {
+        return Segment::Whole("{number}");
     }
-    if leading == digits && segment.len() - digits <= 3 && !(hex && segment.len() >= 6) {
+    if leading == digits && is_unit(unit) {
         return Segment::Measure(digits);
     }
-    if hex && segment.len() >= 4 {
-        return Segment::Whole("{hex}");
+    if segment.len() >= 4 && is_hex(segment) {
+        return Segment::Whole("{number}");
+    }
+    if leading == digits && unit.len() <= 3 {
+        return Segment::Measure(digits);
     }
     // `utf8`, `sha256` and `ipv6` are words; `a1b2c3` is an id.
     let trailing = segment.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -276,7 +309,29 @@ fn placeholder_of(segment: &[u8]) -> Segment {
     Segment::Whole("{id}")
 }
 
-/// Digits with dots, commas and an exponent between them: `1,048,576`, `3.5`, `10.0.0.1`, `1e9`.
+/// The usual units of time, size and rate; none is made of hex digits alone.
+fn is_unit(letters: &[u8]) -> bool {
+    const UNITS: [&[u8]; 23] = [
+        b"ns", b"us", b"ms", b"s", b"sec", b"secs", b"m", b"min", b"mins", b"h", b"hr", b"hrs", b"k", b"kb",
+        b"mb", b"gb", b"tb", b"kib", b"mib", b"gib", b"x", b"px", b"th",
+    ];
+    UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(letters))
+}
+
+/// `2001:db8::1`: groups of hex digits, with eight of them or a gap.
+fn ipv6_length(rest: &[u8]) -> Option<usize> {
+    let length = rest.iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':').count();
+    let address = &rest[..length];
+    let groups = || address.split(|&byte| byte == b':');
+    let has_gap = address.windows(2).any(|pair| pair == b"::");
+    let fits = groups().all(|group| group.len() <= 4)
+        && (groups().count() == 8 || has_gap && groups().count() > 2)
+        && address.iter().any(u8::is_ascii_digit);
+    let ends = rest.get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    (fits && ends).then_some(length)
+}
+
+/// Digits with dots and commas between them: `1,048,576`, `3.5`, `10.0.0.1`.
 fn number_length(rest: &[u8]) -> usize {
     let digits = |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut length = digits(0);
@@ -360,7 +415,7 @@ fn uuid_length(rest: &[u8]) -> Option<usize> {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
     });
-    let ends = rest.get(LENGTH).is_none_or(|&byte| !is_word(byte));
+    let ends = rest.get(LENGTH).is_none_or(|byte| !byte.is_ascii_alphanumeric());
     (fits && ends).then_some(LENGTH)
 }
 

@@ -123,13 +123,13 @@ fn unreadable_lines_are_reported_with_their_number_and_reason() {
     bytes.extend("[".repeat(100).bytes().chain("]".repeat(100).bytes()));
     let file = folder.file("mixed", &bytes);
     let run = faultline(&["classify", &file]).ends_with(0);
-    for (line, reason) in [(2, "neither JSON nor logfmt"), (3, "not valid UTF-8"), (4, "nested too deeply")] {
+    for (line, reason) in [(2, "not JSON from byte 1 on"), (3, "not valid UTF-8"), (4, "nested too deeply")] {
         let start = format!("{file}:{line}: ");
         let report = run.err.lines().find(|report| report.starts_with(&start)).expect(&run.err);
         assert!(report.contains(reason), "{report}");
     }
     let run = with_stdin(&["classify"], UNREADABLE.as_bytes());
-    assert!(run.err.starts_with("stdin:1: neither JSON nor logfmt"), "{}", run.err);
+    assert!(run.err.starts_with("stdin:1: not JSON from byte 1 on"), "{}", run.err);
 }
 
 #[test]

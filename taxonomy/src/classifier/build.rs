@@ -14,7 +14,7 @@ use crate::findings::{Finding, Findings};
 use crate::json::Json;
 use crate::limits::cut;
 use crate::quota::Quota;
-use crate::redact::{CleanNames, TokenHash, comma};
+use crate::redact::{CleanNames, REDACTED, TokenHash, comma};
 use crate::registry::AuditEvent;
 use crate::{fingerprint, retry_after, template};
 use std::borrow::Cow;
@@ -93,8 +93,8 @@ impl<'e> Builder<'e> {
             findings,
             context,
             quota_metric: quota.metric.map(|metric| self.name(metric)),
-            quota_current: quota.current,
-            quota_limit: quota.limit,
+            quota_current: quota.current.filter(|number| !self.rules.redactor.is_secret_number(*number)),
+            quota_limit: quota.limit.filter(|number| !self.rules.redactor.is_secret_number(*number)),
             quota_level: quota.level,
             retry_after_s: retry_after_of(&details, beside, failure.message, &verdict),
             resets_at: quota.resets_at,
@@ -169,7 +169,7 @@ impl<'e> Builder<'e> {
 
     /// A name: redacted, and cut to a bounded length.
     pub(super) fn name(self, text: &str) -> Cow<'_, str> {
-        self.rules.redactor.text(cut(text, self.rules.limits.name_bytes))
+        self.shortened(text, self.rules.limits.name_bytes)
     }
 
     /// The dialect that the record, its source or a profile names.
@@ -206,15 +206,29 @@ impl<'e> Builder<'e> {
         classify(&self.rules.registry, &subject)
     }
 
+    /// A text without its secrets, cut to a length. Redacted first, and with a margin: half a secret would not
+    /// be known for one.
+    pub(super) fn shortened(self, text: &str, limit: usize) -> Cow<'_, str> {
+        const MARGIN: usize = 1024;
+        if text.len() <= limit {
+            return self.rules.redactor.text(text);
+        }
+        match self.rules.redactor.text(cut(text, limit + MARGIN)) {
+            Cow::Borrowed(text) => Cow::Borrowed(cut(text, limit)),
+            Cow::Owned(text) => Cow::Owned(cut(&text, limit).to_owned()),
+        }
+    }
+
     /// The message without its secrets, with its template in the scratch.
     fn message<'a>(self, raw: Option<&'a str>, scratch: &mut Scratch) -> Message<'a> {
         scratch.template.clear();
         let text = raw
             .filter(|text| !text.trim().is_empty())
-            .map(|text| self.rules.redactor.text(cut(text, self.rules.limits.message_bytes)));
-        let noticed = text
-            .as_deref()
-            .map(|text| template::write(&mut scratch.template, cut(text, self.rules.limits.template_bytes)));
+            .map(|text| self.shortened(text, self.rules.limits.message_bytes));
+        // Made of the whole message and then cut: a value must not be cut in two.
+        let noticed = text.as_deref().map(|text| template::write(&mut scratch.template, text));
+        let length = cut(&scratch.template, self.rules.limits.template_bytes).len();
+        scratch.template.truncate(length);
         Message { text, noticed: noticed.unwrap_or_default() }
     }
 
@@ -227,6 +241,9 @@ impl<'e> Builder<'e> {
         match code {
             Code::Missing | Code::Unusable => (None, canonical),
             Code::ToolError => (Some(Cow::Borrowed("tool_error")), canonical),
+            Code::Number { value, .. } if self.rules.redactor.is_secret_number(value as f64) => {
+                (Some(Cow::Borrowed(REDACTED)), canonical)
+            }
             Code::Number { value, .. } => match verdict.entry {
                 Some(entry) if entry.code.parse() == Ok(value) => {
                     (Some(Cow::Borrowed(entry.code.as_str())), canonical)

@@ -99,7 +99,7 @@ impl<'e> Builder<'e> {
         'e: 'a,
     {
         match text {
-            Cow::Borrowed(text) => self.rules.redactor.text(cut(text, self.rules.limits.name_bytes)),
+            Cow::Borrowed(text) => self.shortened(text, self.rules.limits.name_bytes),
             Cow::Owned(text) => Cow::Owned(self.name(&text).into_owned()),
         }
     }

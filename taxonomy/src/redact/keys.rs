@@ -35,6 +35,17 @@ const LONGEST_WHOLE: usize = 6;
 const HARMLESS_ENDINGS: [&str; 9] =
     ["name", "id", "policy", "type", "required", "length", "count", "expired", "scope"];
 
+/// Tokens that mark a place and open no door.
+const HARMLESS_TOKENS: [&str; 7] = [
+    "progresstoken",
+    "pagetoken",
+    "nexttoken",
+    "continuationtoken",
+    "synctoken",
+    "canceltoken",
+    "cancellationtoken",
+];
+
 #[derive(Debug, Clone)]
 pub(super) struct SecretKeys {
     /// An operator's own, letters and digits only.
@@ -68,6 +79,10 @@ impl SecretKeys {
         let is = |word: &&str| word.as_bytes() == key;
         if TOKEN_KEYS.iter().any(is) {
             return KeyKind::Token;
+        }
+        let ends = |word: &&str| key.ends_with(word.as_bytes());
+        if key.ends_with(b"token") && !HARMLESS_TOKENS.iter().any(ends) {
+            return KeyKind::Secret;
         }
         let harmless = || HARMLESS_ENDINGS.iter().any(|ending| key.ends_with(ending.as_bytes()));
         if SECRET_WHOLE.iter().any(is) || (has_secret_part(key) && !harmless()) {
@@ -144,6 +159,8 @@ mod tests {
             "auth",
             "otp",
             "signing-key",
+            "GITHUB_TOKEN",
+            "user_token",
         ] {
             assert_eq!(keys.kind(key.as_bytes()), KeyKind::Secret, "{key}");
         }
@@ -156,6 +173,7 @@ mod tests {
             "max_tokens",
             "token_operation",
             "progressToken",
+            "next_page_token",
             "key",
             "keys",
             "passed",

@@ -199,7 +199,7 @@ impl Redactor {
         let inside = bytes[sign..].iter().take(REACH).take_while(|byte| is_inside(byte)).count();
         let last = bytes[sign..sign + inside].iter().rposition(|&byte| byte == b'@')?;
         let credentials = start + scheme + 3..sign + last;
-        let unbroken = bytes[credentials.clone()].iter().all(|byte| is_inside(byte));
+        let unbroken = bytes[credentials.clone()].iter().all(is_inside);
         (unbroken && !credentials.is_empty() && self.is_on(Rule::UrlCredentials))
             .then_some((credentials, Mark::Redacted))
     }

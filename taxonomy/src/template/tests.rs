@@ -38,10 +38,19 @@ fn names_with_digits_are_names() {
 #[test]
 fn ids_are_dynamic() {
     check("request 550e8400-e29b-41d4-a716-446655440000 failed", "request {uuid} failed");
-    check("commit 9fceb02d0ae598e9", "commit {hex}");
-    check("pointer 0x7ffe12ab", "pointer {hex}");
+    check("commit 9fceb02d0ae598e9", "commit {number}");
+    check("pointer 0x7ffe12ab", "pointer {number}");
     check("object a1b2c3xyz9", "object {id}");
-    check("req_7f1d", "req_{hex}");
+    check("req_7f1d", "req_{number}");
+    check(
+        "req-550e8400-e29b-41d4-a716-446655440000 and 550e8400-e29b-41d4-a716-446655440000_x",
+        "req-{uuid} and {uuid}_x",
+    );
+    check(
+        "from 2001:db8::1 or fe80:0:0:0:1:2:3:4, not std::vec",
+        "from {address} or {address}, not std::vec",
+    );
+    check("1e5 items, 30ab, 12px", "{number} items, {number}, {number}px");
 }
 
 #[test]

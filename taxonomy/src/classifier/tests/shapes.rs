@@ -218,6 +218,19 @@ fn other_codes() {
         &["error unknown INTROSPECTION_FAILED INTERNAL_INTROSPECTION_FAILED"],
     );
     check(
+        r#"{"error":{"code":"UNKNOWN_THING","message":"x"}}"#,
+        &["error unknown UNKNOWN_THING UNKNOWN_THING"],
+    );
+    check(r#"{"level":"info","code":"SYSTEM_STARTED","message":"up"}"#, &["? no_envelope"]);
+    check(
+        r#"{"event":"TOKEN_VALIDATED","success":false,"token":"conf_a"}"#,
+        &["audit mcp-aql TOKEN_VALIDATED TOKEN_VALIDATED"],
+    );
+    check(
+        r#"{"id":3,"result":{"error":{"code":4001,"message":"m","retryable":false}}}"#,
+        &["error mcp-reference 4001 INTERNAL_ADAPTER_ERROR hidden"],
+    );
+    check(
         r#"{"error":{"code":"VALIDATION_NEW_THING","message":"x"}}"#,
         &["error unknown VALIDATION_NEW_THING VALIDATION_NEW_THING"],
     );
@@ -250,6 +263,75 @@ fn other_codes() {
         &["error jsonrpc -32700 PROTOCOL_PARSE_ERROR"],
     );
     check(r#"{"error":null,"status":200}"#, &["ok http"]);
+}
+
+#[test]
+fn a_batch_error_is_its_items_wherever_it_is_sent() {
+    let batch = r#"{"code":"BATCH_PARTIAL_FAILURE","message":"1 of 2","details":{"succeeded":1,"errors":[{"index":1,"code":"TOKEN_EXPIRED","message":"m"}]}}"#;
+    let item = "TOKEN_EXPIRED TOKEN_EXPIRED";
+    check(&format!(r#"{{"error":{batch}}}"#), &[&format!("error mcp-aql {item} #1"), "ok mcp-aql"]);
+    check(
+        &format!(r#"{{"jsonrpc":"2.0","id":1,"error":{batch}}}"#),
+        &[&format!("error mcp-aql {item} #1"), "ok mcp-aql"],
+    );
+    check(
+        &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"error":{batch}}}}}"#),
+        &[&format!("error mcp-aql {item} hidden #1"), "ok mcp-aql"],
+    );
+}
+
+#[test]
+fn no_failure_hides_behind_a_success() {
+    let failed = r#"{\"success\":false,\"error\":{\"code\":\"TOKEN_EXPIRED\"}}"#;
+    let expired = "error mcp-aql TOKEN_EXPIRED TOKEN_EXPIRED hidden";
+    check(
+        &format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{{\"success\":true}}"}},{{"type":"text","text":"{failed}"}}]}}}}"#
+        ),
+        &["ok mcp-aql", expired],
+    );
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"result":[{"success":false,"error":{"code":"TOKEN_EXPIRED"}}]}"#,
+        &[expired],
+    );
+    check(&format!(r#"{{"success":true,"response":"{failed}"}}"#), &[expired]);
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"error":"permission denied"}}"#,
+        &["error unknown - PERMISSION_DENIED hidden inferred"],
+    );
+    let deep = (0..5).fold("{\"success\":false}".to_owned(), |inner, _| in_tool_result(&inner, None));
+    check(&deep, &["? too_many_levels"]);
+}
+
+#[test]
+fn lists_of_replies_are_opened() {
+    let expired = "error mcp-aql TOKEN_EXPIRED TOKEN_EXPIRED";
+    let list = r#"[{"success":true},{"success":false,"error":{"code":"TOKEN_EXPIRED"}},{"note":1}]"#;
+    check(&format!(r#"{{"body":{list}}}"#), &["ok mcp-aql", expired]);
+    check(
+        &format!(r#"{{"message":{}}}"#, serde_json::to_string(list).expect("text")),
+        &["ok mcp-aql", expired],
+    );
+}
+
+#[test]
+fn errors_that_were_encoded_once_more_are_opened() {
+    let error = r#""{\"code\":\"TOKEN_EXPIRED\",\"message\":\"m\"}""#;
+    check(&format!(r#"{{"success":false,"error":{error}}}"#), &["error mcp-aql TOKEN_EXPIRED TOKEN_EXPIRED"]);
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"error":"{\"code\":-32601,\"message\":\"Method not found\"}"}"#,
+        &["error jsonrpc -32601 NOT_FOUND_OPERATION"],
+    );
+}
+
+#[test]
+fn a_profile_keeps_the_numbers_of_json_rpc() {
+    let profile = "[profiles.services]\ns = \"mcp-reference\"";
+    let reply = |code: i64| {
+        format!(r#"{{"service":"s","jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"boom"}}}}"#)
+    };
+    check_with(profile, &reply(-32603), &["error mcp-reference -32603 INTERNAL_ERROR"]);
+    check_with(profile, &reply(-32602), &["error mcp-reference -32602 VALIDATION_INVALID_PARAMS"]);
 }
 
 /// Shapes of APIs that no dialect describes, as adapters pass them on.
