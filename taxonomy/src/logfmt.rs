@@ -12,8 +12,7 @@ pub(crate) fn read<'l>(line: &'l str, room: &'l mut [u8], tape: &mut ObjectTape<
     let mut rest = line.trim();
     let mut is_first = true;
     while !rest.is_empty() {
-        let end =
-            rest.bytes().position(|byte| byte == b'=' || byte.is_ascii_whitespace()).unwrap_or(rest.len());
+        let end = rest.bytes().position(|byte| byte == b'=' || is(SPACE, byte)).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
         let Some(value) = after.strip_prefix('=') else {
             // A bare word is a flag, but a line that starts with one is prose.
@@ -32,21 +31,44 @@ pub(crate) fn read<'l>(line: &'l str, room: &'l mut [u8], tape: &mut ObjectTape<
     !is_first
 }
 
+/// White space: it ends a key or a bare value.
+const SPACE: u8 = 1;
+/// What keys are made of.
+const KEY: u8 = 2;
+
+const KIND: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'_' | b'.' | b'-' | b'@' | b'/' => KEY,
+            b if b.is_ascii_alphanumeric() => KEY,
+            b if b.is_ascii_whitespace() => SPACE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
+const fn is(kind: u8, byte: u8) -> bool {
+    KIND[byte as usize] == kind
+}
+
 fn is_key(key: &str) -> bool {
-    let is_inside =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'@' | b'/');
-    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '@') && key.bytes().all(is_inside)
+    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '@')
+        && key.bytes().all(|byte| is(KEY, byte))
 }
 
 /// Puts one field on the tape and returns what follows its value.
 fn put<'l>(tape: &mut ObjectTape<'l>, key: &'l str, text: &'l str, room: &mut Room<'l>) -> &'l str {
     if let Some(quoted) = text.strip_prefix('"') {
-        let end = closing_quote(quoted).unwrap_or(quoted.len());
+        let (end, has_escapes) = closing_quote(quoted);
         let value = &quoted[..end];
-        tape.text(key, if value.contains('\\') { room.unescaped(value) } else { value });
+        tape.text(key, if has_escapes { room.unescaped(value) } else { value });
         return quoted.get(end + 1..).unwrap_or_default();
     }
-    let end = text.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
+    let end = text.bytes().position(|byte| is(SPACE, byte)).unwrap_or(text.len());
     let (value, rest) = text.split_at(end);
     match whole_number(value) {
         Some(number) => tape.number(key, number),
@@ -62,13 +84,17 @@ fn whole_number(text: &str) -> Option<u64> {
     (is_short && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
-fn closing_quote(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    text.bytes().position(|byte| {
-        let closes = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    })
+/// Where a quoted value ends, and whether there are escapes in it.
+fn closing_quote(text: &str) -> (usize, bool) {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'"', b'\\', &text.as_bytes()[from..]) {
+        if text.as_bytes()[from + at] == b'"' {
+            return (from + at, from > 0);
+        }
+        // An escape covers what follows it.
+        from = (from + at + 2).min(text.len());
+    }
+    (text.len(), from > 0)
 }
 
 /// Where values go that do not stand in the line as they are meant, one after another.

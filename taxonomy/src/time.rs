@@ -41,17 +41,15 @@ fn epoch_fraction(number: f64) -> Option<i64> {
 /// own; other forms go through `jiff`.
 fn rfc3339(text: &[u8]) -> Option<i64> {
     let fixed: &[u8; 19] = text.first_chunk()?;
-    // Every place is a digit or a separator; what is neither shows in `odd`.
-    let mut odd = 0;
-    let mut digits = |places: std::ops::Range<usize>| {
-        fixed[places].iter().fold(0_i64, |number, byte| {
-            let digit = byte.wrapping_sub(b'0');
-            odd |= u8::from(digit > 9);
-            number * 10 + i64::from(digit)
-        })
+    // Every place is a digit or a separator; what is neither shows in `highest`.
+    let mut highest = 0;
+    let mut two = |place: usize| {
+        let (tens, ones) = (fixed[place].wrapping_sub(b'0'), fixed[place + 1].wrapping_sub(b'0'));
+        highest = highest.max(tens).max(ones);
+        i64::from(tens) * 10 + i64::from(ones)
     };
-    let (year, month, day) = (digits(0..4), digits(5..7), digits(8..10));
-    let (hour, minute, second) = (digits(11..13), digits(14..16), digits(17..19));
+    let (year, month, day) = (two(0) * 100 + two(2), two(5), two(8));
+    let (hour, minute, second) = (two(11), two(14), two(17));
     let separators =
         [fixed[4], fixed[7], fixed[13], fixed[16]] == *b"--::" && matches!(fixed[10], b'T' | b't' | b' ');
     let in_range = (1..=12).contains(&month)
@@ -59,7 +57,7 @@ fn rfc3339(text: &[u8]) -> Option<i64> {
         && hour < 24
         && minute < 60
         && second < 60;
-    if odd != 0 || !separators || !in_range {
+    if highest > 9 || !separators || !in_range {
         return None;
     }
     let (micros, zone) = fraction(text, 19);

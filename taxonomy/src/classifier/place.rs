@@ -36,21 +36,19 @@ impl<'e> Builder<'e> {
         let (time, time_source) = self.time(of(Field::Time));
         let in_details = || details.and_then(|details| details.get(Key::Operation));
         let operation = match scope.operation {
-            Some(operation) => Some(Cow::Borrowed(operation)),
-            None => of(Field::Operation).and_then(text_of).or_else(|| in_details().and_then(text_of)),
+            Some(operation) => Some(learned(Cow::Borrowed(operation), clean, |text| self.redacted(text))),
+            None => self
+                .recurring(of(Field::Operation), clean)
+                .or_else(|| self.recurring(in_details(), clean)),
         };
-        let service = of(Field::Service).and_then(text_of);
-        let environment = of(Field::Environment).and_then(text_of);
+        let service = self.recurring(of(Field::Service), clean);
+        let environment = self.recurring(of(Field::Environment), clean);
         Place {
             time,
             time_source,
-            service: service
-                .map(|text| self.recurring(text, clean))
-                .or(self.origin.service.map(Cow::Borrowed)),
-            environment: environment
-                .map(|text| self.recurring(text, clean))
-                .or(self.origin.environment.map(Cow::Borrowed)),
-            operation: operation.map(|text| self.recurring(text, clean)),
+            service: service.or(self.origin.service.map(Cow::Borrowed)),
+            environment: environment.or(self.origin.environment.map(Cow::Borrowed)),
+            operation,
             duration_us: of(Field::Duration).and_then(micros),
         }
     }
@@ -74,7 +72,7 @@ impl<'e> Builder<'e> {
             service: place.service,
             service_version: self.field(scope, Field::ServiceVersion),
             environment: place.environment,
-            client: of(Field::Client).and_then(text_of).map(|text| self.client(text, clean)),
+            client: self.client(of(Field::Client), clean),
             operation: place.operation,
             request_id: request_id.and_then(text_of).map(|text| self.redacted(text)),
             session_id: self.field(scope, Field::SessionId),
@@ -105,21 +103,27 @@ impl<'e> Builder<'e> {
     }
 
     /// The same, for a name of which there are few: most are known already.
-    fn recurring<'a>(self, text: Cow<'a, str>, clean: &mut CleanNames) -> Cow<'a, str>
+    fn recurring<'a>(self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
     where
         'e: 'a,
     {
-        remembered(text, clean, |text| self.redacted(text))
+        match value?.as_str() {
+            Some(text) if clean.knows(text) => Some(Cow::Borrowed(text)),
+            _ => Some(learned(text_of(value?)?, clean, |text| self.redacted(text))),
+        }
     }
 
-    fn client<'a>(self, text: Cow<'a, str>, clean: &mut CleanNames) -> Cow<'a, str>
+    fn client<'a>(self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
     where
         'e: 'a,
     {
-        remembered(text, clean, |text| match text {
-            Cow::Borrowed(text) => self.rules.redactor.client(cut(text, self.rules.limits.name_bytes)),
-            Cow::Owned(text) => Cow::Owned(self.rules.redactor.client(&text).into_owned()),
-        })
+        match value?.as_str() {
+            Some(text) if clean.knows(text) => Some(Cow::Borrowed(text)),
+            _ => Some(learned(text_of(value?)?, clean, |text| match text {
+                Cow::Borrowed(text) => self.rules.redactor.client(cut(text, self.rules.limits.name_bytes)),
+                Cow::Owned(text) => Cow::Owned(self.rules.redactor.client(&text).into_owned()),
+            })),
+        }
     }
 
     /// The record's own time, unless it cannot be one.
@@ -133,18 +137,16 @@ impl<'e> Builder<'e> {
     }
 }
 
-/// Redacts a name, unless it is known that nothing would change.
-fn remembered<'a>(
+/// Redacts a name, and remembers one that stays as it is.
+fn learned<'a>(
     text: Cow<'a, str>,
     clean: &mut CleanNames,
     redact: impl FnOnce(Cow<'a, str>) -> Cow<'a, str>,
 ) -> Cow<'a, str> {
     let Cow::Borrowed(name) = text else { return redact(text) };
-    if clean.knows(name) {
-        return text;
-    }
     let redacted = redact(text);
-    if redacted == name {
+    // What is known need not be trimmed again.
+    if redacted == name.trim_ascii() {
         clean.remember(name);
     }
     redacted

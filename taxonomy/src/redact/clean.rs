@@ -22,7 +22,7 @@ impl CleanNames {
     /// True for a name that is known to hold no secret.
     #[inline]
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.slots[slot(name)] == name
+        !name.is_empty() && self.slots[slot(name)] == name
     }
 
     /// Call it for a name that redaction left as it was.
