@@ -13,15 +13,27 @@ const fn above(bytes: u64, byte: u8) -> u64 {
     bytes.wrapping_add(each(0x7f - byte))
 }
 
-/// The eight bytes at a place; past the end of the text stand `_`, the parts of words that mean the least.
+/// The eight bytes at a place within a text; past its end stand `_`, which mean nothing.
 #[inline]
 pub(crate) fn at(bytes: &[u8], place: usize) -> u64 {
     let rest = &bytes[place..];
-    u64::from_le_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
-        let mut padded = [b'_'; 8];
-        padded[..rest.len()].copy_from_slice(rest);
-        padded
-    }))
+    match rest.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => last(bytes, rest),
+    }
+}
+
+/// The rest of a text, less than eight bytes. The last eight of the whole text hold it, which is cheaper to
+/// take than to copy as many bytes as there are.
+#[inline]
+fn last(bytes: &[u8], rest: &[u8]) -> u64 {
+    match bytes.last_chunk() {
+        Some(eight) if !rest.is_empty() => {
+            let others = 64 - 8 * rest.len();
+            u64::from_le_bytes(*eight) >> others | each(b'_') << (8 * rest.len())
+        }
+        _ => rest.iter().rev().fold(each(b'_'), |eight, &byte| eight << 8 | u64::from(byte)),
+    }
 }
 
 /// Where the letters are.
@@ -74,5 +86,7 @@ mod tests {
     fn past_the_end_stand_harmless_bytes() {
         assert_eq!(at(b"abc", 1).to_le_bytes(), *b"bc______");
         assert_eq!(at(b"abc", 3).to_le_bytes(), [b'_'; 8]);
+        assert_eq!(at(b"abcdefghijk", 8).to_le_bytes(), *b"ijk_____");
+        assert_eq!(at(b"abcdefgh", 8).to_le_bytes(), [b'_'; 8]);
     }
 }

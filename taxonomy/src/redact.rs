@@ -106,7 +106,7 @@ pub struct Redactor {
 struct Judged {
     kind: KeyKind,
     /// Its place among the written keys.
-    written: usize,
+    written: u16,
 }
 
 impl Redactor {
@@ -129,8 +129,8 @@ impl Redactor {
             let is_plain_text =
                 matches!(self.text(key), Cow::Borrowed(_)) && !key.bytes().any(write::needs_escape);
             if is_plain_text && self.judged.get(key).is_none() {
-                let judged = Judged { kind: self.key_kind(key), written: self.written.len() };
-                self.judged.insert(key.to_owned(), judged);
+                let Ok(written) = u16::try_from(self.written.len()) else { return };
+                self.judged.insert(key.to_owned(), Judged { kind: self.key_kind(key), written });
                 self.written.push(format!(",\"{key}\":"));
             }
         }
@@ -254,7 +254,7 @@ impl Redactor {
         let kind = match self.judged.get(key) {
             Some(Judged { kind, written }) => {
                 let skipped_comma = usize::from(mem::take(first));
-                out.push_str(&self.written[written][skipped_comma..]);
+                out.push_str(&self.written[usize::from(written)][skipped_comma..]);
                 kind
             }
             None => {

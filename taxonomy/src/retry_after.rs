@@ -2,7 +2,8 @@
 
 use crate::details::{Details, Key};
 use crate::dialect::Dialect;
-use memchr::memmem;
+use aho_corasick::AhoCorasick;
+use std::sync::LazyLock;
 
 /// The fields that hold it, best first.
 const KEYS: [Key; 4] = [Key::RetryAfterSeconds, Key::RetryAfterMillis, Key::RetryAfter, Key::RetryAfterCamel];
@@ -41,15 +42,15 @@ fn from_text(text: &str, unit_of_bare_number: f64) -> Option<f64> {
 /// What introduces it in a message; what stands between the lead and the number is passed over.
 const LEADS: [&str; 8] =
     ["retry after", "retry-after", "retry_after", "retry in", "again in", "again after", "wait for", "wait"];
-/// One of these is in every lead, in either case of its first letter.
-const HINTS: [&str; 6] = ["etry", "gain", "ait", "ETRY", "GAIN", "AIT"];
+/// Finds any of them, in either case.
+static LEAD: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(LEADS).ok());
 
 /// "Retry after 30 seconds", "try again in 1m30s", "wait 2 minutes".
 fn from_message(message: &str) -> Option<f64> {
-    // Most messages say nothing of it: they have no number, or no hint of a lead.
+    // Most messages say nothing of it: they have no number, or no lead.
     let has_number = message.bytes().any(|byte| byte.is_ascii_digit());
-    let has = |hint: &&str| memmem::find(message.as_bytes(), hint.as_bytes()).is_some();
-    if !has_number || !HINTS.iter().any(has) {
+    if !has_number || LEAD.as_ref().is_some_and(|lead| !lead.is_match(message)) {
         return None;
     }
     let message = message.to_ascii_lowercase();
