@@ -37,9 +37,9 @@ impl<'e> Builder<'e> {
         let in_details = || details.and_then(|details| details.get(Key::Operation));
         let operation = match scope.operation {
             Some(operation) => Some(learned(Cow::Borrowed(operation), clean, |text| self.redacted(text))),
-            None => self
-                .recurring(of(Field::Operation), clean)
-                .or_else(|| self.recurring(in_details(), clean)),
+            None => {
+                self.recurring(of(Field::Operation), clean).or_else(|| self.recurring(in_details(), clean))
+            }
         };
         let service = self.recurring(of(Field::Service), clean);
         let environment = self.recurring(of(Field::Environment), clean);
