@@ -14,6 +14,7 @@ mod card;
 mod clean;
 mod formats;
 mod keys;
+mod places;
 mod scan;
 
 use crate::category::words;
@@ -157,7 +158,7 @@ impl Redactor {
     #[must_use]
     #[inline]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match scan::next_place(text.as_bytes(), 0) {
+        match places::next_place(text.as_bytes(), 0) {
             None if self.patterns.is_empty() => Cow::Borrowed(text),
             place => self.searched(text, place),
         }
