@@ -313,7 +313,7 @@ impl<R: Receiver> Finder<'_, R> {
         let own = self.registry.operator().paths.iter().filter_map(|path| sorted.object.path(path));
         let usual = WRAPPERS.iter().filter_map(|&part| sorted.part(part));
         for value in usual.chain(own).chain(sorted.part(Part::Error)) {
-            match self.unwrap(value, scope, parsers) {
+            match self.inside(value, scope, parsers) {
                 Ok(()) => return Ok(()),
                 Err(other) => reason = worse(reason, other),
             }
@@ -331,7 +331,7 @@ impl<R: Receiver> Finder<'_, R> {
     }
 
     /// Opens one wrapper: an object costs a level, a text costs one by being parsed.
-    fn unwrap(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+    fn inside(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
         if value.is_object() || value.is_array() {
             return match parsers.split_first_mut() {
                 Some((_, deeper)) => self.look(value, scope, deeper),

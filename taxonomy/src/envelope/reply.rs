@@ -62,7 +62,7 @@ impl<R: Receiver> Finder<'_, R> {
         };
         let tells = |reply: &Json<'_>| !success || claims(reply);
         for reply in REPLIES.into_iter().filter_map(|part| sorted.part(part)).filter(tells) {
-            if self.unwrap(reply, scope, parsers).is_ok() {
+            if self.inside(reply, scope, parsers).is_ok() {
                 return Ok(());
             }
         }
@@ -247,7 +247,7 @@ impl<R: Receiver> Finder<'_, R> {
         };
         let mut looked = Err(Reason::NoEnvelope);
         if let Some(structured) = sorted.part(Part::StructuredContent) {
-            looked = self.unwrap(structured, &inner, parsers);
+            looked = self.inside(structured, &inner, parsers);
         }
         // The text repeats structured content, so one of them is enough.
         if looked.is_err() {
