@@ -117,6 +117,11 @@ impl<'t> Failure<'t> {
         }
     }
 
+    /// An item of a list of errors or warnings: an object, or just a text.
+    fn of_item(shape: Dialect, item: Json<'t>) -> Self {
+        item.as_str().map_or_else(|| Self::of_object(shape, item), |text| Self::of_text(shape, text))
+    }
+
     /// A failure of which a text is all there is.
     fn of_text(shape: Dialect, message: &'t str) -> Self {
         Self { message: Some(message), is_text: true, ..Self::of_shape(shape) }

@@ -174,7 +174,7 @@ impl Redactor {
     /// True for a number that is a card number.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn is_secret_number(&self, number: f64) -> bool {
-        // Whole numbers of up to sixteen digits are exact as floats, or nearly: cards are below 2^53.
+        // No issuer's numbers of sixteen digits start with more than 6, so a card is exact as a float.
         (1e14..1e16).contains(&number)
             && number.fract() == 0.0
             && self.is_on(Rule::Card)

@@ -120,11 +120,7 @@ impl<R: Receiver> Finder<'_, R> {
         for (position, error) in (0..).zip(errors.items()) {
             let item = item_scope(error, position, scope);
             let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
-            let failure = match inner.as_str() {
-                Some(text) => Failure::of_text(Dialect::McpAql, text),
-                None => Failure::of_object(Dialect::McpAql, inner),
-            };
-            self.receiver.failure(&failure, &item);
+            self.receiver.failure(&Failure::of_item(Dialect::McpAql, inner), &item);
         }
         let succeeded = details.get("succeeded").and_then(Json::as_i64).unwrap_or(0);
         if let Ok(count @ 1..=1_000_000) = u64::try_from(succeeded) {
@@ -162,11 +158,8 @@ impl<R: Receiver> Finder<'_, R> {
         // A warning is not a failure, so nothing of it is hidden.
         let scope = Scope { hidden: false, ..*scope };
         for warning in warnings.items() {
-            let failure = match warning.as_str() {
-                Some(text) => Failure::of_text(Dialect::McpAql, text),
-                None => Failure::of_object(Dialect::McpAql, warning),
-            };
-            self.receiver.failure(&Failure { kind: Kind::Warning, ..failure }, &scope);
+            let failure = Failure { kind: Kind::Warning, ..Failure::of_item(Dialect::McpAql, warning) };
+            self.receiver.failure(&failure, &scope);
         }
     }
 

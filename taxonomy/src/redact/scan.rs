@@ -1,8 +1,9 @@
 //! One pass over a text that finds every secret in it.
 //!
-//! The text is walked run by run (letters, digits, `_`, `-`, `.`); each word of a run is compared with
-//! what a secret can start with, and the signs `@`, `=`, `:` between runs are looked at from both sides.
-//! Each step moves forward and looks a bounded distance around, so hostile texts cost no more than others.
+//! `places` says where a look is worth it: at a word that starts like a secret, and at the signs `@`, `=`,
+//! `:`, which are looked at from both sides. A word may reach to the end of its run (letters, digits, `_`,
+//! `-`, `.`), which the words of a run share. Each step moves forward and looks a bounded distance around,
+//! so hostile texts cost no more than others.
 
 use super::formats::{is_credential, is_jwt, looks_random};
 use super::keys::KeyKind;
