@@ -68,6 +68,7 @@ mod reason;
 mod redact;
 pub mod registry;
 mod retry_after;
+pub mod signal;
 pub mod template;
 pub mod time;
 

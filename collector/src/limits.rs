@@ -1,0 +1,99 @@
+//! Every bound of the collector, in one place, each with its reason.
+//!
+//! Senders are hostile until proven otherwise: whatever they send, and however many of them, the memory and
+//! the time they cost are bounded by these numbers.
+
+use std::time::Duration;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Bounds on what senders may cost. [`Limits::default`] serves one machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A compressed body, as it arrives.
+    pub compressed_bytes: usize,
+    /// A body after decompression, or one that came without: checked while it streams.
+    pub body_bytes: usize,
+    /// The rows of one request, as stored: a body can yield more than it holds.
+    pub batch_bytes: usize,
+    /// Bodies above this are worked on one at a time, so that two giants do not meet in memory.
+    pub large_bytes: usize,
+    /// The bodies of all requests that are being read or wait for the log.
+    pub inflight_bytes: usize,
+    /// Requests that are being read or wait for the log.
+    pub requests: usize,
+    /// Open connections on each listener.
+    pub connections: usize,
+    /// A request's head, of a connection that is not idle.
+    pub head_timeout: Duration,
+    /// The pause between two pieces of a body.
+    pub body_pause: Duration,
+    /// A whole body.
+    pub body_timeout: Duration,
+    /// A request waits this long for room before it is refused: bursts pass, overload shows.
+    pub park: Duration,
+    /// When a refused sender should come back.
+    pub retry_after: Duration,
+    /// Idempotency keys that are remembered.
+    pub keys: usize,
+    /// How long an idempotency key is remembered.
+    pub key_window: Duration,
+    /// How long a repeated span or log record is known for one.
+    pub repeat_window: Duration,
+    /// Spans and log records remembered for that, in each half of the window.
+    pub repeats: usize,
+    /// Rejected lines that an answer lists; the rest are counted.
+    pub rejected_listed: usize,
+    /// Rows of the `rejects` table in one minute: a sample, not a copy.
+    pub rejects_per_minute: usize,
+    /// How much of a rejected record is kept.
+    pub reject_sample_bytes: usize,
+    /// Attributes of one span, record, resource or event; the rest are not read.
+    pub attributes: usize,
+    /// Lists and maps nested deeper in an attribute are cut off.
+    pub value_depth: usize,
+    /// How long a shutdown waits for what was begun.
+    pub drain: Duration,
+}
+
+/// The defaults, as a constant so that their relations can be checked when compiling.
+const DEFAULT: Limits = Limits {
+    compressed_bytes: 16 * MIB,
+    body_bytes: 64 * MIB,
+    batch_bytes: 96 * MIB,
+    large_bytes: 8 * MIB,
+    inflight_bytes: 96 * MIB,
+    requests: 1024,
+    connections: 1024,
+    head_timeout: Duration::from_secs(10),
+    body_pause: Duration::from_secs(10),
+    body_timeout: Duration::from_secs(60),
+    park: Duration::from_millis(500),
+    retry_after: Duration::from_secs(1),
+    keys: 65_536,
+    key_window: Duration::from_secs(24 * 60 * 60),
+    repeat_window: Duration::from_secs(120),
+    repeats: 500_000,
+    rejected_listed: 100,
+    rejects_per_minute: 600,
+    reject_sample_bytes: KIB,
+    attributes: 256,
+    value_depth: 32,
+    drain: Duration::from_secs(30),
+};
+
+const _: () = {
+    assert!(DEFAULT.compressed_bytes <= DEFAULT.body_bytes);
+    assert!(DEFAULT.large_bytes < DEFAULT.body_bytes);
+    assert!(DEFAULT.body_bytes < DEFAULT.batch_bytes);
+    // One request of the largest size must be able to pass.
+    assert!(DEFAULT.body_bytes <= DEFAULT.inflight_bytes);
+    assert!(DEFAULT.body_pause.as_secs() <= DEFAULT.body_timeout.as_secs());
+};
+
+impl Default for Limits {
+    fn default() -> Self {
+        DEFAULT
+    }
+}

@@ -1,0 +1,2 @@
+//! Where events are kept.
+pub mod log;
