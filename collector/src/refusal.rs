@@ -113,7 +113,9 @@ impl Cause {
             Self::WrongSignal => ("wrong_signal", 404, 12, "send traces and logs only"),
             Self::Busy => ("busy", 429, 14, "retry after the given time"),
             Self::LogFull => ("log_full", 503, 14, "raise --log-bytes or make room, then retry"),
-            Self::DiskFailed => ("disk_failed", 503, 14, "make room on the disk or mend it; retry after the given time"),
+            Self::DiskFailed => {
+                ("disk_failed", 503, 14, "make room on the disk or mend it; retry after the given time")
+            }
             Self::ShuttingDown => ("shutting_down", 503, 14, "retry after the given time"),
             Self::Internal => ("internal", 500, 13, "this is a defect of Faultline: please report it"),
         }

@@ -1,0 +1,150 @@
+//! Attributes and values of OTLP/JSON.
+
+use super::fields::{AnyFields, Attributes, KeyValue};
+use super::scalar::Read;
+use crate::Limits;
+use crate::receive::otlp::value::{JSON_BYTES, JsonText};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::Error;
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use taxonomy::signal::{Attribute, Value};
+
+/// Reads the values of one record.
+pub(super) struct Values {
+    attributes: usize,
+    depth: usize,
+    /// The JSON text that may still be written.
+    budget: usize,
+}
+
+impl Values {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { attributes: limits.attributes, depth: limits.value_depth, budget: JSON_BYTES }
+    }
+
+    /// A new record: its budget is whole.
+    pub(super) fn begin(&mut self) {
+        self.budget = JSON_BYTES;
+    }
+
+    /// Items of one list that are read.
+    pub(super) fn kept(&self) -> usize {
+        self.attributes
+    }
+
+    /// Adds attributes, at most `Limits::attributes`.
+    pub(super) fn push<'a>(&mut self, from: Attributes<'a>, list: &mut Vec<Attribute<'a>>) -> Read<()> {
+        for KeyValue { key, value } in from.into_iter().flat_map(|capped| capped.0).take(self.attributes) {
+            let key = key.map_or(Ok(Cow::Borrowed("")), |key| key.text("key"))?;
+            let value = value.map_or(Ok(Value::Empty), |value| self.value(value))?;
+            list.push(Attribute { key, value });
+        }
+        Ok(())
+    }
+
+    /// An `AnyValue`.
+    pub(super) fn value<'a>(&mut self, any: AnyFields<'a>) -> Read<Value<'a>> {
+        Ok(match any {
+            AnyFields { string_value: Some(text), .. } => Value::Text(text.text("stringValue")?),
+            AnyFields { bool_value: Some(value), .. } => Value::Bool(value.bool("boolValue")?),
+            AnyFields { int_value: Some(number), .. } => Value::Int(number.signed("intValue")?),
+            AnyFields { double_value: Some(number), .. } => Value::Double(number.double("doubleValue")?),
+            AnyFields { array_value: Some(raw), .. } => self.nested(raw, write_list)?,
+            AnyFields { kvlist_value: Some(raw), .. } => self.nested(raw, write_map)?,
+            AnyFields { bytes_value: Some(text), .. } => self.bytes(text.text("bytesValue")?)?,
+            _ => Value::Empty,
+        })
+    }
+
+    /// Bytes that are UTF-8 count as a text.
+    fn bytes<'a>(&mut self, encoded: Cow<'a, str>) -> Read<Value<'a>> {
+        let bytes = BASE64_STANDARD.decode(encoded.as_bytes()).map_err(Error::custom)?;
+        Ok(match String::from_utf8(bytes) {
+            Ok(text) => Value::Text(Cow::Owned(text)),
+            Err(bytes) => {
+                let mut out = JsonText::new(self.budget);
+                out.bytes(bytes.as_bytes());
+                self.spend(out)
+            }
+        })
+    }
+
+    /// A list or a map. It is read as a tree, which takes many times its text, so a long one is cut off.
+    fn nested<'a>(&mut self, raw: &RawValue, write: WriteNested) -> Read<Value<'a>> {
+        let mut out = JsonText::new(self.budget);
+        if raw.get().len() > JSON_BYTES {
+            out.null();
+        } else {
+            write(&serde_json::from_str(raw.get())?, self.depth.saturating_sub(1), &mut out);
+        }
+        Ok(self.spend(out))
+    }
+
+    fn spend<'a>(&mut self, out: JsonText) -> Value<'a> {
+        self.budget = self.budget.saturating_sub(out.text.len());
+        Value::Json(Cow::Owned(out.text))
+    }
+}
+
+type WriteNested = fn(&Json, usize, &mut JsonText);
+
+/// The parts of an `AnyValue` that are written as they came, but for their type.
+const WRITERS: [(&str, fn(&Json, &mut JsonText)); 5] = [
+    ("stringValue", |value, out| out.string(value.as_str().unwrap_or_default())),
+    ("boolValue", |value, out| out.display(value.as_bool().unwrap_or_default())),
+    ("intValue", write_int),
+    ("doubleValue", write_double),
+    ("bytesValue", |value, out| out.string(value.as_str().unwrap_or_default())),
+];
+
+/// Writes an `AnyValue` as JSON; `depth` levels of lists and maps, and `null` below.
+fn write(any: &Json, depth: usize, out: &mut JsonText) {
+    let part = |name: &str| any.get(name).filter(|value| !value.is_null());
+    if let Some((value, write)) = WRITERS.iter().find_map(|(name, write)| Some((part(name)?, write))) {
+        return write(value, out);
+    }
+    match (part("arrayValue"), part("kvlistValue"), depth.checked_sub(1)) {
+        (Some(list), _, Some(depth)) => write_list(list, depth, out),
+        (_, Some(map), Some(depth)) => write_map(map, depth, out),
+        _ => out.null(),
+    }
+}
+
+fn write_list(list: &Json, depth: usize, out: &mut JsonText) {
+    let mut items = out.open('[');
+    for item in list.get("values").and_then(Json::as_array).into_iter().flatten() {
+        if out.next(&mut items) {
+            write(item, depth, out);
+        }
+    }
+    out.text.push(']');
+}
+
+fn write_map(map: &Json, depth: usize, out: &mut JsonText) {
+    let mut items = out.open('{');
+    for item in map.get("values").and_then(Json::as_array).into_iter().flatten() {
+        if out.next(&mut items) {
+            out.string(item.get("key").and_then(Json::as_str).unwrap_or_default());
+            out.text.push(':');
+            write(item.get("value").unwrap_or(&Json::Null), depth, out);
+        }
+    }
+    out.text.push('}');
+}
+
+fn write_int(value: &Json, out: &mut JsonText) {
+    match value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()) {
+        Some(number) => out.display(number),
+        None => out.null(),
+    }
+}
+
+fn write_double(value: &Json, out: &mut JsonText) {
+    match value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) {
+        Some(number) => out.double(number),
+        None => out.null(),
+    }
+}

@@ -1,0 +1,131 @@
+//! OTLP over gRPC: one unary call for each signal.
+//!
+//! The framing is done by hand. tonic holds a whole message before our code sees it, and answers one that is
+//! too large with OUT_OF_RANGE, which OTLP senders retry for ever. Here a message is refused at its five-byte
+//! prefix, and takes the same way as every other body: one path for limits, memory and counting.
+
+use super::body::Bounds;
+use super::encoding::{grpc_encoding, media_type, quoted};
+use super::frame::{Frame, framed};
+use super::otlp::{self, Signal};
+use super::{Asked, Door, Intake, reply};
+use crate::pipeline::{Answer, Defaults};
+use crate::{Cause, Limits, Refusal, Source};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http_body_util::{BodyExt, Full};
+
+/// The paths of the two calls.
+const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+
+const TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const ENCODINGS: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+pub(super) fn routes<I: Intake>() -> Router<Door<I>> {
+    Router::new()
+        .route(TRACES, post(traces::<I>).fallback(unknown::<I>))
+        .route(LOGS, post(logs::<I>).fallback(unknown::<I>))
+        .fallback(unknown::<I>)
+}
+
+async fn traces<I: Intake>(State(door): State<Door<I>>, request: Request) -> Response {
+    take(&door, Signal::Traces, request).await
+}
+
+async fn logs<I: Intake>(State(door): State<Door<I>>, request: Request) -> Response {
+    take(&door, Signal::Logs, request).await
+}
+
+async fn take<I: Intake>(door: &Door<I>, signal: Signal, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if let Err(refusal) = check_protocol(&head) {
+        return not_grpc(&door.refuse(signal.source(), refusal));
+    }
+    let answered = match asked(&head.headers, signal, door.limits()) {
+        Ok(asked) => door.pass(asked, body).await,
+        Err(refusal) => Err(door.refuse(signal.source(), refusal)),
+    };
+    match answered {
+        Ok(answer) => taken(&answer),
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+async fn unknown<I: Intake>(State(door): State<Door<I>>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    if let Err(refusal) = check_protocol(&head) {
+        return not_grpc(&door.refuse(Source::OtlpTraces, refusal));
+    }
+    let detail = format!("there is no call {} {}", head.method, quoted(head.uri.path()));
+    refused(&door.refuse(Source::OtlpTraces, Refusal::new(Cause::WrongSignal, detail)))
+}
+
+/// Whoever does not speak gRPC gets an answer over HTTP.
+fn check_protocol(head: &Parts) -> Result<(), Refusal> {
+    let given = media_type(&head.headers);
+    if TYPES.contains(&given.as_str()) && head.version >= Version::HTTP_2 {
+        return Ok(());
+    }
+    let detail = format!(
+        "the content type {} over {:?} is not gRPC: this port takes OTLP over gRPC (application/grpc, HTTP/2); \
+         OTLP over HTTP has another port, 4318 unless told otherwise",
+        quoted(&given),
+        head.version
+    );
+    Err(Refusal::new(Cause::WrongType, detail))
+}
+
+fn asked(headers: &HeaderMap, signal: Signal, limits: &Limits) -> Result<Asked, Refusal> {
+    let encoding = grpc_encoding(headers)?;
+    let frame = Frame::new(encoding, limits);
+    Ok(Asked {
+        source: signal.source(),
+        encoding,
+        read: signal.read_protobuf(),
+        defaults: Defaults::default(),
+        idempotency_key: None,
+        bounds: Bounds { limit: frame.limit(), announced: None, frame: Some(frame) },
+    })
+}
+
+fn taken(answer: &Answer) -> Response {
+    let message = framed(&otlp::success_protobuf(answer));
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    let body = Full::new(message).with_trailers(async { Some(Ok(trailers)) });
+    response(Body::new(body))
+}
+
+/// Headers alone: the status is in them, and nothing follows.
+fn refused(refusal: &Refusal) -> Response {
+    let status = otlp::grpc_status(refusal);
+    let mut response = response(Body::empty());
+    if status.add_header(response.headers_mut()).is_err() {
+        response.headers_mut().insert(STATUS, HeaderValue::from(refusal.cause.grpc_status()));
+    }
+    response
+}
+
+fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response.headers_mut().insert(ACCEPT_ENCODING, ENCODINGS);
+    response
+}
+
+fn not_grpc(refusal: &Refusal) -> Response {
+    reply::refused(refusal, "text/plain; charset=utf-8", format!("{refusal}\n"))
+}
+
+#[cfg(test)]
+mod tests;
