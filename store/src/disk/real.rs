@@ -1,0 +1,187 @@
+//! [`Disk`] on the machine's own file system.
+use super::{Disk, DiskFile, Listed};
+use arrow::buffer::{Buffer, MutableBuffer};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// How much is given up around a place that cannot be read.
+const BAD_BLOCK: usize = 4096;
+
+/// The machine's own file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir_all(&self, folder: &Path) -> io::Result<()> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let parent = match folder.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        self.create_dir_all(parent)?;
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        self.sync_dir(parent)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_file() => files.push(Listed { name, bytes: metadata.len() }),
+                Ok(_) => {}
+                // Released by the writing process since the folder was read.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
+    }
+
+    fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        match fallocate(&file, FallocateFlags::empty(), 0, preallocate.max(1)) {
+            // The file then grows as it is written, and the disk may fill up in the middle of it: slower, not wrong.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Box::new(RealFile { file }))
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
+        let file = File::open(path)?;
+        let length = usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(usize::MAX);
+        let mut buffer = MutableBuffer::from_len_zeroed(length);
+        read_around(buffer.as_slice_mut(), |into, offset| file.read_at(into, offset));
+        Ok(buffer.into())
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        OpenOptions::new().write(true).open(path)?.sync_all()
+    }
+
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        OpenOptions::new().write(true).open(path)?.set_len(bytes)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+struct RealFile {
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn append(&mut self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        // An empty part at the front would look like a disk that takes nothing.
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            match self.file.write_vectored(parts) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut parts, written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+/// Fills `into` from the start of a file, and steps over the blocks that cannot be read.
+fn read_around(into: &mut [u8], mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>) {
+    let mut at = 0;
+    // Whole at first; block by block once something failed.
+    let mut step = usize::MAX;
+    while at < into.len() {
+        let end = if step == usize::MAX { into.len() } else { into.len().min(at + step) };
+        match read_at(&mut into[at..end], at as u64) {
+            Ok(0) => return,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) if step == usize::MAX => step = BAD_BLOCK - at % BAD_BLOCK,
+            Err(_) => {
+                into[at..end].fill(0);
+                at = end;
+            }
+        }
+        if step != usize::MAX {
+            step = BAD_BLOCK - at % BAD_BLOCK;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bad_block_costs_only_itself() {
+        let file: Vec<u8> = (0..20_000_u32).map(|i| i as u8 | 1).collect();
+        for bad in [0, 1, 4095, 4096, 10_000, 19_999] {
+            let mut into = vec![0; file.len()];
+            read_around(&mut into, |part, offset| {
+                let offset = offset as usize;
+                // As the kernel does it: what lies before the bad sector is read, and then it fails.
+                let sector = bad / 512 * 512;
+                let end =
+                    if offset <= sector { sector.min(offset + part.len()) } else { offset + part.len() };
+                if offset <= bad && bad < sector + 512 && offset >= sector && offset < sector + 512 {
+                    return Err(io::Error::from_raw_os_error(5));
+                }
+                part[..end - offset].copy_from_slice(&file[offset..end]);
+                Ok(end - offset)
+            });
+            let block = bad / BAD_BLOCK * BAD_BLOCK;
+            for (at, byte) in into.iter().enumerate() {
+                let lost = at >= bad / 512 * 512 && at < block + BAD_BLOCK;
+                assert_eq!(*byte, if lost { 0 } else { file[at] }, "byte {at}, bad {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_written_in_order_and_empty_ones_do_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/file");
+        RealDisk.create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = RealDisk.create(&path, 1 << 16).unwrap();
+        assert!(RealDisk.create(&path, 1).is_err(), "never over an existing file");
+        for _ in 0..2 {
+            let parts = [&b""[..], b"one", b"", b"two", b""];
+            file.append(&mut parts.map(IoSlice::new)).unwrap();
+        }
+        file.sync().unwrap();
+        assert_eq!(&RealDisk.read(&path, 12).unwrap()[..], b"onetwoonetwo");
+        RealDisk.truncate(&path, 3).unwrap();
+        RealDisk.sync(&path).unwrap();
+        assert_eq!(&RealDisk.read(&path, u64::MAX).unwrap()[..], b"one");
+        let listed = RealDisk.list(path.parent().unwrap()).unwrap();
+        assert_eq!(listed, [Listed { name: "file".into(), bytes: 3 }]);
+        RealDisk.remove(&path).unwrap();
+        assert!(RealDisk.read(&path, 1).is_err());
+    }
+}
