@@ -34,7 +34,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>>;
 
     /// The bytes of a file from its start, at most `limit` of them, in memory aligned for Arrow.
-    /// Stretches that cannot be read are zeros, so that one bad sector does not hide the rest of the file.
+    /// Stretches that cannot be read are filled with something other than zeros (which mean that nothing was written
+    /// there), so that one bad sector does not hide the rest of the file.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer>;
 
     /// Makes the content of a closed file durable.
@@ -57,7 +58,4 @@ pub trait DiskFile: Send {
 
     /// Returns when everything written so far would survive a power loss, and the file's length with it.
     fn sync(&mut self) -> io::Result<()>;
-
-    /// The length of the file, preallocated bytes included.
-    fn bytes(&self) -> io::Result<u64>;
 }

@@ -1,12 +1,55 @@
-//! The write-ahead log (interface; the bodies follow).
+//! The write-ahead log: what is acknowledged is in it, and stays in it until it is sealed.
+//!
+//! A folder of segments, numbered in the order in which they were begun. Records are handed to one thread, which
+//! writes what has gathered and makes it durable with one fdatasync (`commit`); the next segment is made ahead on
+//! another (`supply`). At the start all segments are read back (`replay`) and a fresh one is begun: a file that an
+//! earlier process wrote is never written again. The bytes are described in `format`.
+//!
+//! What must always hold:
+//! - **An acknowledged record survives** a kill and a power loss, and is read back exactly once, in order.
+//! - **A refused record does not come back**, once any later record was acknowledged or the log was closed.
+//! - **Damage costs only what is damaged**, and is counted. It never stops the start, and starting destroys nothing:
+//!   no byte other than zero is cut off or removed, but for segments that hold nothing except a header.
+//! - **A disk that is full or fails** makes the log refuse. It tries again with every group, on a new segment, and so
+//!   recovers by itself.
+//! - The disk keeps a 512-byte sector whole: a new write next to an old one in the same sector leaves the old one
+//!   as it was.
+//!
+//! ## Epochs
+//! A record may lean on one that is not durable yet: a batch from which rows were left out because an earlier batch,
+//! still in the queue, holds them. If the earlier one fails, the later one must not be answered yes. So read
+//! [`Log::epoch`] *before* looking up what is there, and pass it to [`Log::submit`]. On a failure the failed records
+//! are answered, then everything queued, and then the epoch rises; a record with an older epoch is answered
+//! [`CommitError::Stale`].
+//!
+//! One case is the caller's: a record that was looked up before the epoch rose and is submitted after it. It will be
+//! answered `Stale`, but until then others may find its rows. Note the epoch with them: what is not acknowledged and
+//! was noted under an older epoch than one's own is refused or about to be, and is to be treated as absent.
 use crate::disk::Disk;
 use arrow::buffer::Buffer;
+use commit::{Answer, Committer, Message, Pending};
+use crossbeam_channel::{Sender, unbounded};
+use replay::{Past, PastSegment, Survey};
+use stats::Counters;
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
+use supply::Supply;
 
+mod account;
+mod commit;
+mod format;
+mod ranges;
+mod replay;
+mod scan;
 mod stats;
+mod supply;
+#[cfg(test)]
+mod tests;
+
 pub use stats::{FSYNC_BOUNDS, LogStats};
 
 /// How a log is kept.
@@ -131,52 +174,212 @@ pub enum CommitError {
 /// Told once what became of a record.
 pub type Done = Box<dyn FnOnce(Result<u64, CommitError>) + Send>;
 
-/// The log. Clones are the same log.
+impl CommitError {
+    fn from_disk(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
+            _ => Self::Io(error.to_string().into()),
+        }
+    }
+}
+
+/// The log. Clones are the same log; when the last one is dropped, it is closed.
 #[derive(Debug, Clone)]
 pub struct Log {
-    next: Arc<AtomicU64>,
+    handle: Arc<Handle>,
 }
 
 impl Log {
-    /// Replays every intact record in order through `visit`, then starts the commit thread on a fresh segment.
+    /// Takes the folder as it is: hands every intact record to `visit`, in order and made durable, then starts the
+    /// commit thread on a fresh segment. Neither damage nor a full disk is an error; on a full disk the log begins
+    /// by refusing. Only one process may do this at a time: see [`DirectoryLock`](crate::lock::DirectoryLock).
     pub fn open(
         disk: Arc<dyn Disk>,
         folder: &Path,
         options: LogOptions,
         visit: &mut dyn FnMut(Record),
     ) -> Result<(Self, Replay), LogError> {
-        let _ = (disk, folder, visit);
-        Ok((Self { next: Arc::new(AtomicU64::new(options.first_sequence)) }, Replay::default()))
+        let error = |source| LogError::Folder { folder: folder.to_owned(), source };
+        disk.create_dir_all(folder).map_err(error)?;
+        let survey = Survey::take(&*disk, folder)?;
+        let unsynced_segments = survey.sync(&*disk, folder);
+        let mut past = survey.replay(&*disk, visit);
+        past.replay.unsynced_segments = unsynced_segments;
+        let replay = past.replay.clone();
+        let shared = Arc::new(Shared::new(disk, folder));
+        let (sender, receiver) = unbounded();
+        let next_sequence = past.next_sequence.max(options.first_sequence);
+        let supply = Supply::start(&shared, &options, past.next_number)?;
+        let voids = std::mem::take(&mut past.voids);
+        let mut committer =
+            Committer::new(Arc::clone(&shared), supply, options, receiver, (next_sequence, voids));
+        begin(&mut committer, &shared, past);
+        let thread = thread::Builder::new().name("log-commit".into()).spawn(move || committer.run());
+        let thread = thread.map_err(|error| LogError::Start(error.to_string()))?;
+        let committing = thread.thread().id();
+        let handle = Handle { shared, sender, committing, thread: Mutex::new(Some(thread)) };
+        Ok((Self { handle: Arc::new(handle) }, replay))
     }
 
-    /// Rises with every failure. Read it before looking up what a record leans on, and pass it to [`Log::submit`].
+    /// Rises with every failure. Read it before looking up what a record leans on: see [Epochs](self#epochs).
     pub fn epoch(&self) -> u64 {
-        0
+        self.handle.shared.epoch.load(Ordering::SeqCst)
     }
 
-    /// Hands a record to the commit thread and returns at once. `done` is called once, on the commit thread.
+    /// Hands a record to the commit thread and returns at once.
+    ///
+    /// `done` is called exactly once: with the record's sequence when the record is durable, and only then; or with
+    /// the reason why it is not stored. It is called on the commit thread, in the order of the sequences, and should
+    /// be quick; only a closed log calls it on other threads, this one included.
     pub fn submit(&self, payload: Vec<u8>, epoch: u64, done: Done) {
-        let _ = (payload, epoch);
-        done(Ok(self.next.fetch_add(1, Ordering::SeqCst)));
+        let checksum = crc32fast::hash(&payload);
+        let pending = Pending { payload, checksum, epoch, answer: Answer::new(done) };
+        // A closed channel gives the message back, and dropping it answers it.
+        drop(self.handle.sender.send(Message::Append(pending)));
     }
 
-    /// Deletes the segments all of whose records are at or below `up_to`; gives back how many.
+    /// Deletes the segments all of whose records are at or below `up_to`, oldest first, and gives back how many.
+    /// When this returns, they do not come back. The newest segment stays in any case.
     pub fn release(&self, up_to: u64) -> io::Result<u64> {
-        let _ = up_to;
-        Ok(0)
+        self.handle.shared.release(up_to)
     }
 
-    /// Commits everything submitted before, then stops.
-    pub fn close(&self) {}
+    /// Stores everything that was submitted before, then stops. What is submitted later is answered
+    /// [`CommitError::Closed`]. Returns when that is done, except on the commit thread itself.
+    pub fn close(&self) {
+        self.handle.close();
+    }
 
     /// What the log has done so far.
     pub fn stats(&self) -> LogStats {
-        stats::Counters::default().read()
+        self.handle.shared.counters.read()
     }
 }
 
-/// Reads a folder without changing anything in it; another process may be writing.
+/// Reads a folder without changing anything in it; another process may be writing. What is being written at that
+/// moment counts as torn.
 pub fn read(disk: &dyn Disk, folder: &Path, visit: &mut dyn FnMut(Record)) -> Result<Replay, LogError> {
-    let _ = (disk, folder, visit);
-    Ok(Replay::default())
+    Ok(Survey::take(disk, folder)?.replay(disk, visit).replay)
+}
+
+/// Puts the past in order, as far as the disk allows, and begins the first segment.
+fn begin(committer: &mut Committer, shared: &Shared, past: Past) {
+    let counters = &shared.counters;
+    counters.bytes.fetch_add(past.segments.iter().map(|segment| segment.bytes).sum(), Ordering::Relaxed);
+    counters.segments.fetch_add(past.segments.len() as u64, Ordering::Relaxed);
+    let (empty, mut full): (Vec<_>, Vec<_>) = past.segments.into_iter().partition(|segment| segment.empty);
+    // Zeros were preallocated and are not data. A process that dies often would otherwise fill the disk with them.
+    for segment in &mut full {
+        segment.bytes = committer.supply().trim(&segment.path, segment.bytes, segment.used);
+    }
+    if committer.begin(full.into_iter().map(Retired::from).collect()).is_ok() {
+        // Only now: an empty segment may be the one that says which sequences were given and which are void.
+        for segment in empty {
+            committer.supply().discard(&segment.path, segment.bytes);
+        }
+        committer.supply().sync_folder();
+    }
+}
+
+/// A segment that is no longer written.
+#[derive(Debug)]
+struct Retired {
+    path: PathBuf,
+    /// The lowest sequence it can hold.
+    first: u64,
+    /// The highest sequence in it.
+    last: u64,
+    bytes: u64,
+}
+
+impl From<PastSegment> for Retired {
+    fn from(past: PastSegment) -> Self {
+        Self { path: past.path, first: past.first, last: past.last, bytes: past.bytes }
+    }
+}
+
+/// What the log's threads and its users share. No lock here is held while records are written.
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    epoch: AtomicU64,
+    counters: Arc<Counters>,
+    /// Segments that may be released, oldest first.
+    retired: Mutex<VecDeque<Retired>>,
+    /// One release at a time: a segment must not go before an older one, because it says which of the older one's
+    /// records are void.
+    releasing: Mutex<()>,
+}
+
+impl Shared {
+    fn new(disk: Arc<dyn Disk>, folder: &Path) -> Self {
+        Self {
+            disk,
+            folder: folder.to_owned(),
+            epoch: AtomicU64::new(0),
+            counters: Arc::default(),
+            retired: Mutex::default(),
+            releasing: Mutex::default(),
+        }
+    }
+
+    fn retired(&self) -> MutexGuard<'_, VecDeque<Retired>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lowest sequence that may still be in a retired segment.
+    fn oldest_sequence(&self) -> Option<u64> {
+        self.retired().front().map(|segment| segment.first)
+    }
+
+    fn release(&self, up_to: u64) -> io::Result<u64> {
+        let _one = self.releasing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut released = 0;
+        loop {
+            let Some(segment) = self.retired().pop_front_if(|segment| segment.last <= up_to) else {
+                return Ok(released);
+            };
+            // Durable one by one: after a power loss, the newer of two must not be the one that is gone.
+            let removed = self.disk.remove(&segment.path);
+            let gone = if supply::is_gone(&removed) { self.disk.sync_dir(&self.folder) } else { removed };
+            if let Err(error) = gone {
+                self.retired().push_front(segment);
+                return Err(error);
+            }
+            self.counters.bytes.fetch_sub(segment.bytes, Ordering::Relaxed);
+            self.counters.segments.fetch_sub(1, Ordering::Relaxed);
+            self.counters.full.store(false, Ordering::Relaxed);
+            released += 1;
+        }
+    }
+}
+
+/// Closes the log when the last clone is gone. The commit thread has none of these, or it would never be.
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    sender: Sender<Message>,
+    committing: ThreadId,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    fn close(&self) {
+        // Fails when it is closed already.
+        let _ = self.sender.send(Message::Close);
+        if thread::current().id() == self.committing {
+            return;
+        }
+        let thread = &mut *self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the commit thread of the log panicked");
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+    }
 }

@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// How much is given up around a place that cannot be read.
 const BAD_BLOCK: usize = 4096;
+/// What stands for it. Not zeros: those mean that nothing was written there.
+const BAD_BYTE: u8 = 0xff;
 
 /// The machine's own file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,10 +107,6 @@ impl DiskFile for RealFile {
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()
     }
-
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
-    }
 }
 
 /// Fills `into` from the start of a file, and steps over the blocks that cannot be read.
@@ -124,7 +122,7 @@ fn read_around(into: &mut [u8], mut read_at: impl FnMut(&mut [u8], u64) -> io::R
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) if step == usize::MAX => step = BAD_BLOCK - at % BAD_BLOCK,
             Err(_) => {
-                into[at..end].fill(0);
+                into[at..end].fill(BAD_BYTE);
                 at = end;
             }
         }
@@ -158,7 +156,7 @@ mod tests {
             let block = bad / BAD_BLOCK * BAD_BLOCK;
             for (at, byte) in into.iter().enumerate() {
                 let lost = at >= bad / 512 * 512 && at < block + BAD_BLOCK;
-                assert_eq!(*byte, if lost { 0 } else { file[at] }, "byte {at}, bad {bad}");
+                assert_eq!(*byte, if lost { BAD_BYTE } else { file[at] }, "byte {at}, bad {bad}");
             }
         }
     }

@@ -76,7 +76,9 @@ impl Counters {
         self.fsync_max_micros.fetch_max(micros, Relaxed);
         self.fsync_buckets[FSYNC_BOUNDS.partition_point(|bound| *bound < micros)].fetch_add(1, Relaxed);
         self.full.store(false, Relaxed);
-        self.failing.store(false, Relaxed);
+        if self.failing.swap(false, Relaxed) {
+            tracing::info!("the log takes records again");
+        }
     }
 
     pub(super) fn refused(&self, records: u64, error: &CommitError) {
@@ -93,7 +95,9 @@ impl Counters {
     /// Remembers why a group failed.
     pub(super) fn failed(&self, error: &CommitError) {
         self.full.store(matches!(error, CommitError::Full), Relaxed);
-        self.failing.store(true, Relaxed);
+        if !self.failing.swap(true, Relaxed) {
+            tracing::warn!(%error, "the log refuses records");
+        }
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
 

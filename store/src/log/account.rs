@@ -1,0 +1,149 @@
+//! What is missing, and whether anyone was told that it is stored.
+//!
+//! A run is the time between one start of the program and its end. Within a run, sequences follow each other without
+//! a gap, and every frame says up to where all was durable when it was written. So at the end of a run it is known
+//! what is missing, and what of that had been acknowledged: that is damage. The rest is a write that a crash cut off.
+//! The last group of a run leaves no such witness; if it is damaged, it counts as torn.
+use super::Replay;
+use super::format::{FrameHeader, SegmentHeader};
+use super::ranges::Ranges;
+
+/// Keeps count while segments are read in order.
+#[derive(Debug)]
+pub(super) struct Account<'a> {
+    voids: &'a Ranges,
+    replay: Replay,
+    /// The run being read, by its first sequence.
+    run: Option<u64>,
+    /// The sequence that should come next.
+    expected: u64,
+    /// Everything in this run up to here was acknowledged or void.
+    durable: u64,
+    /// Sequences that should have come, first and last.
+    missing: Vec<(u64, u64)>,
+    /// Bytes that could not be read, with the sequence before them.
+    stretches: Vec<(u64, u64)>,
+    /// Whether there is a segment before this one. Segments are released from the oldest on, so if there is, none of
+    /// this run was released and it must be here from its first sequence on.
+    follows: bool,
+}
+
+impl<'a> Account<'a> {
+    pub(super) fn new(voids: &'a Ranges) -> Self {
+        Self {
+            voids,
+            replay: Replay::default(),
+            run: None,
+            expected: 1,
+            durable: 0,
+            missing: Vec::new(),
+            stretches: Vec::new(),
+            follows: false,
+        }
+    }
+
+    /// A segment begins.
+    pub(super) fn segment(&mut self, header: &SegmentHeader) {
+        self.replay.segments += 1;
+        if self.run != Some(header.run) {
+            self.end_run();
+            self.run = Some(header.run);
+            self.expected = if self.follows { header.run } else { header.first };
+            self.durable = 0;
+        }
+        self.follows = true;
+        self.expect(header.first);
+        self.durable = self.durable.max(header.durable);
+    }
+
+    /// A segment without a readable header.
+    pub(super) fn unreadable_segment(&mut self, bytes: u64) {
+        self.replay.segments += 1;
+        self.replay.unreadable_segments += 1;
+        self.follows = true;
+        self.unreadable(bytes);
+    }
+
+    /// A segment with nothing in it, not even a header.
+    pub(super) fn empty_segment(&mut self) {
+        self.follows = true;
+    }
+
+    /// A segment that was there a moment ago: the process that writes the log has released it.
+    pub(super) fn released_segment(&mut self) {
+        self.end_run();
+        self.run = None;
+        self.follows = false;
+    }
+
+    /// Bytes that are not a frame and should be.
+    pub(super) fn unreadable(&mut self, bytes: u64) {
+        self.stretches.push((self.expected.saturating_sub(1), bytes));
+    }
+
+    /// A frame whose payload is damaged.
+    pub(super) fn spoiled(&mut self, header: &FrameHeader, bytes: u64) {
+        if header.sequence >= self.expected {
+            self.expect(header.sequence);
+            self.unreadable(bytes);
+            self.expect(header.sequence + 1);
+            self.durable = self.durable.max(header.durable);
+        }
+    }
+
+    /// An intact frame. Says whether its record is to be handed out.
+    pub(super) fn intact(&mut self, header: &FrameHeader) -> bool {
+        // Only a copy of a whole segment under a later name brings back a sequence.
+        if header.sequence < self.expected {
+            return false;
+        }
+        self.expect(header.sequence);
+        self.expected = header.sequence + 1;
+        self.durable = self.durable.max(header.durable);
+        if self.voids.contains(header.sequence) {
+            self.replay.void += 1;
+            return false;
+        }
+        self.replay.records += 1;
+        self.replay.bytes += header.length as u64;
+        self.replay.newest = header.sequence;
+        true
+    }
+
+    /// The sequence that should come next, by what was read so far.
+    pub(super) fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    pub(super) fn finish(mut self) -> Replay {
+        self.end_run();
+        self.replay
+    }
+
+    fn expect(&mut self, sequence: u64) {
+        if sequence > self.expected {
+            self.missing.push((self.expected, sequence - 1));
+            self.expected = sequence;
+        }
+    }
+
+    fn end_run(&mut self) {
+        self.expect(self.durable.saturating_add(1));
+        for (first, last) in self.missing.drain(..) {
+            let last = last.min(self.durable);
+            if first <= last {
+                self.replay.damaged += last - first + 1 - self.voids.overlap(first, last);
+            }
+        }
+        for (after, bytes) in self.stretches.drain(..) {
+            if self.voids.contains(after.saturating_add(1)) {
+                // What a failed write left: its sender was told no.
+            } else if after >= self.durable {
+                self.replay.torn += 1;
+                self.replay.torn_bytes += bytes;
+            } else {
+                self.replay.damaged_bytes += bytes;
+            }
+        }
+    }
+}

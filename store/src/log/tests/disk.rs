@@ -1,0 +1,339 @@
+//! A disk that can lose its power, fill up and fail.
+//!
+//! It keeps apart what programs see and what has reached the platter. A power loss keeps any subset of the 512-byte
+//! sectors, lengths and names that were not synced. A failed sync does the same, and forgets that they were not: the
+//! next sync says yes without them, as kernels do.
+use crate::disk::{Disk, DiskFile, Listed};
+use arrow::buffer::{Buffer, MutableBuffer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+const SECTOR: usize = 512;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    Create,
+    Append,
+    Sync,
+    SyncDir,
+    Remove,
+    Truncate,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inode {
+    seen: Vec<u8>,
+    platter: Vec<u8>,
+    dirty: BTreeSet<usize>,
+    /// The length is not on the platter yet.
+    resized: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    inodes: BTreeMap<u64, Inode>,
+    names: BTreeMap<PathBuf, u64>,
+    platter_names: BTreeMap<PathBuf, u64>,
+    next_inode: u64,
+    random: u64,
+    operations: u64,
+    crash_at: Option<u64>,
+    crashed: bool,
+    faults: BTreeMap<Operation, i32>,
+    /// One in so many operations fails.
+    fault_rate: u64,
+}
+
+/// See above. Clones are the same disk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SimDisk(Arc<Mutex<State>>);
+
+impl SimDisk {
+    pub(super) fn new(seed: u64) -> Self {
+        let disk = Self::default();
+        disk.state().random = seed;
+        disk
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Lets every operation of this kind fail with this error number, until 0 is given.
+    pub(super) fn fail(&self, operation: Operation, errno: i32) {
+        match errno {
+            0 => self.state().faults.remove(&operation),
+            errno => self.state().faults.insert(operation, errno),
+        };
+    }
+
+    pub(super) fn fail_one_in(&self, rate: u64) {
+        self.state().fault_rate = rate;
+    }
+
+    /// From the operation with this number on, nothing works any more.
+    pub(super) fn crash_at(&self, operation: u64) {
+        let mut state = self.state();
+        state.crash_at = Some(state.operations + operation);
+    }
+
+    pub(super) fn crashed(&self) -> bool {
+        self.state().crashed
+    }
+
+    /// The same machine after the process was killed: everything it saw is still there.
+    pub(super) fn after_kill(&self) -> Self {
+        let mut state = self.state().clone();
+        state.restart();
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// The machine after a power loss.
+    pub(super) fn after_power_loss(&self) -> Self {
+        let mut state = self.state().clone();
+        state.restart();
+        state.lose_power();
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    pub(super) fn file(&self, path: &Path) -> Vec<u8> {
+        let state = self.state();
+        state.inodes[&state.names[path]].seen.clone()
+    }
+
+    pub(super) fn put(&self, path: &Path, bytes: Vec<u8>) {
+        let mut state = self.state();
+        let inode = state.names.get(path).copied().unwrap_or(state.next_inode);
+        state.next_inode = state.next_inode.max(inode + 1);
+        state.names.insert(path.to_owned(), inode);
+        state.platter_names.insert(path.to_owned(), inode);
+        let content = Inode { seen: bytes.clone(), platter: bytes, ..Inode::default() };
+        state.inodes.insert(inode, content);
+    }
+
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+}
+
+impl State {
+    fn restart(&mut self) {
+        self.crashed = false;
+        self.crash_at = None;
+        self.faults.clear();
+        self.fault_rate = 0;
+    }
+
+    fn lose_power(&mut self) {
+        let mut changed: Vec<PathBuf> = self.names.keys().chain(self.platter_names.keys()).cloned().collect();
+        changed.retain(|path| self.names.get(path) != self.platter_names.get(path));
+        for path in changed {
+            if self.flip() {
+                self.sync_name(&path);
+            }
+        }
+        self.names = self.platter_names.clone();
+        let numbers: Vec<u64> = self.inodes.keys().copied().collect();
+        for number in numbers {
+            let mut inode = self.inodes.remove(&number).unwrap();
+            self.keep_some(&mut inode);
+            inode.seen = inode.platter.clone();
+            self.inodes.insert(number, inode);
+        }
+    }
+
+    fn sync_name(&mut self, path: &Path) {
+        match self.names.get(path) {
+            Some(inode) => self.platter_names.insert(path.to_owned(), *inode),
+            None => self.platter_names.remove(path),
+        };
+    }
+
+    /// Brings any subset of what is not synced to the platter, and forgets the rest.
+    fn keep_some(&mut self, inode: &mut Inode) {
+        // Often all or nothing: that is what really happens, and a random subset of many is never either.
+        let mode = self.roll() % 4;
+        let keep = |state: &mut Self| match mode {
+            0 => true,
+            1 => false,
+            _ => state.flip(),
+        };
+        if std::mem::take(&mut inode.resized) && keep(self) {
+            inode.platter.resize(inode.seen.len(), 0);
+        }
+        for sector in std::mem::take(&mut inode.dirty) {
+            if keep(self) {
+                inode.write_back(sector);
+            }
+        }
+    }
+
+    fn roll(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.random;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    fn flip(&mut self) -> bool {
+        self.roll().is_multiple_of(2)
+    }
+
+    /// Counts an operation. `Some` when it is to fail.
+    fn begin(&mut self, operation: Operation) -> Option<io::Error> {
+        self.operations += 1;
+        if self.crashed || self.crash_at.is_some_and(|at| self.operations > at) {
+            self.crashed = true;
+            return Some(io::Error::other("the machine is off"));
+        }
+        if let Some(errno) = self.faults.get(&operation) {
+            return Some(io::Error::from_raw_os_error(*errno));
+        }
+        let bad = self.fault_rate > 0 && self.roll().is_multiple_of(self.fault_rate);
+        bad.then(|| io::Error::from_raw_os_error(if self.flip() { 28 } else { 5 }))
+    }
+
+    fn sync(&mut self, number: u64) -> io::Result<()> {
+        let failure = self.begin(Operation::Sync);
+        let mut inode = self.inodes.remove(&number).unwrap();
+        if failure.is_none() {
+            inode.platter.resize(inode.seen.len(), 0);
+            for sector in std::mem::take(&mut inode.dirty) {
+                inode.write_back(sector);
+            }
+            inode.resized = false;
+        } else if !self.crashed {
+            self.keep_some(&mut inode);
+        }
+        self.inodes.insert(number, inode);
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Inode {
+    fn write_back(&mut self, sector: usize) {
+        let from = sector * SECTOR;
+        let to = self.seen.len().min(from + SECTOR);
+        if from < to {
+            // Data behind the old end comes with its length.
+            if self.platter.len() < to {
+                self.platter.resize(to, 0);
+            }
+            self.platter[from..to].copy_from_slice(&self.seen[from..to]);
+        }
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        if self.seen.len() < at + bytes.len() {
+            self.seen.resize(at + bytes.len(), 0);
+            self.resized = true;
+        }
+        self.seen[at..at + bytes.len()].copy_from_slice(bytes);
+        self.dirty.extend(at / SECTOR..(at + bytes.len()).div_ceil(SECTOR));
+    }
+}
+
+impl Disk for SimDisk {
+    fn create_dir_all(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
+        let state = self.state();
+        let files = state.names.iter().filter(|(path, _)| path.parent() == Some(folder));
+        let listed = files.map(|(path, inode)| Listed {
+            name: path.file_name().unwrap().to_str().unwrap().to_owned(),
+            bytes: state.inodes[inode].seen.len() as u64,
+        });
+        Ok(listed.collect())
+    }
+
+    fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>> {
+        let mut state = self.state();
+        let failure = state.begin(Operation::Create);
+        if state.crashed {
+            return Err(failure.unwrap());
+        }
+        assert!(!state.names.contains_key(path), "{} exists", path.display());
+        let number = state.next_inode;
+        state.next_inode += 1;
+        state.names.insert(path.to_owned(), number);
+        let seen = if failure.is_some() { Vec::new() } else { vec![0; preallocate as usize] };
+        state.inodes.insert(number, Inode { seen, resized: true, ..Inode::default() });
+        drop(state);
+        failure.map_or_else(|| Ok(Box::new(SimFile { disk: self.clone(), number, at: 0 }) as _), Err)
+    }
+
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
+        let state = self.state();
+        let inode = state.names.get(path).ok_or(ErrorKind::NotFound)?;
+        let seen = &state.inodes[inode].seen;
+        let mut buffer = MutableBuffer::new(seen.len());
+        buffer.extend_from_slice(&seen[..seen.len().min(limit as usize)]);
+        Ok(buffer.into())
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let number = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
+        state.sync(number)
+    }
+
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::Truncate) {
+            return Err(error);
+        }
+        let number = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
+        let inode = state.inodes.get_mut(&number).unwrap();
+        inode.seen.resize(bytes as usize, 0);
+        inode.resized = true;
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::Remove) {
+            return Err(error);
+        }
+        state.names.remove(path).map(|_| ()).ok_or(ErrorKind::NotFound.into())
+    }
+
+    fn sync_dir(&self, _folder: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::SyncDir) {
+            return Err(error);
+        }
+        state.platter_names = state.names.clone();
+        Ok(())
+    }
+}
+
+struct SimFile {
+    disk: SimDisk,
+    number: u64,
+    at: usize,
+}
+
+impl DiskFile for SimFile {
+    fn append(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let failure = state.begin(Operation::Append);
+        let mut bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
+        if failure.is_some() {
+            // A write that fails has often written something.
+            let kept = state.roll() as usize % (bytes.len() + 1);
+            bytes.truncate(kept);
+        }
+        state.inodes.get_mut(&self.number).unwrap().write(self.at, &bytes);
+        self.at += bytes.len();
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.state().sync(self.number)
+    }
+}
