@@ -6,12 +6,14 @@
 
 mod build;
 mod emit;
+mod frame;
 mod judge;
 mod place;
+mod signals;
 
 use crate::context::Names;
 use crate::dialect::Dialect;
-use crate::envelope::Finder;
+use crate::envelope::{Finder, Scope};
 use crate::event::Sink;
 use crate::json::{Json, Parser};
 use crate::limits::{Limits, MAX_ENVELOPE_LEVELS};
@@ -19,7 +21,8 @@ use crate::logfmt;
 use crate::reason::Reason;
 use crate::redact::{HashKey, Redactor};
 use crate::registry::Registry;
-use build::Scratch;
+use crate::signal::clues::AttributeNames;
+use build::{Builder, Scratch};
 use emit::Emitter;
 use std::sync::Arc;
 
@@ -35,6 +38,7 @@ pub struct Rules {
     registry: Registry,
     redactor: Redactor,
     names: Names,
+    attribute_names: AttributeNames,
     limits: Limits,
 }
 
@@ -46,7 +50,9 @@ impl Rules {
         let named =
             registry.entries().iter().flat_map(|entry| &entry.details).map(|field| field.name.as_str());
         redactor.judge(named.chain(OTHER_COMMON_KEYS));
-        Self { redactor, names: Names::new(&registry.operator().fields), registry, limits }
+        let own = &registry.operator().fields;
+        let (names, attribute_names) = (Names::new(own), AttributeNames::new(own));
+        Self { redactor, names, attribute_names, registry, limits }
     }
 
     /// The registry in use.
@@ -96,9 +102,9 @@ impl Classifier {
         let levels = rules.limits.envelope_levels.min(MAX_ENVELOPE_LEVELS);
         Self {
             parsers: (0..=levels).map(|_| Parser::new(rules.limits.json_depth)).collect(),
+            scratch: Scratch::new(rules.limits.json_depth),
             rules,
             unescaped: Vec::new(),
-            scratch: Scratch::default(),
         }
     }
 
@@ -119,9 +125,9 @@ impl Classifier {
         }
         let Self { rules, parsers, unescaped, scratch } = self;
         let Some((parser, deeper)) = parsers.split_first_mut() else { return Err(Reason::TooManyLevels) };
-        let mut emitter = Emitter::new(rules, origin, scratch, sink);
+        let mut emitter = Emitter::new(Builder::new(rules, origin, None), scratch, sink);
         let mut finder = Finder { registry: &rules.registry, names: &rules.names, receiver: &mut emitter };
-        let look = |json: Json<'_>| finder.record(json, deeper);
+        let look = |json: Json<'_>| finder.record(json, &Scope::EMPTY, deeper);
         match record[0] {
             b'{' | b'[' | b'"' => parser.parse(record, look),
             _ => read_logfmt(record, parser, unescaped, look),

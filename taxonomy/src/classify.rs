@@ -30,6 +30,8 @@ pub(crate) struct Subject<'s> {
     pub(crate) shape: Dialect,
     pub(crate) code: Code<'s>,
     pub(crate) message: Option<&'s str>,
+    /// What the status of another protocol stands for.
+    pub(crate) canonical: Option<&'static str>,
     /// The category that the payload itself names.
     pub(crate) category: Option<&'s str>,
     pub(crate) details: Option<Json<'s>>,
@@ -62,6 +64,9 @@ pub(crate) fn classify<'r>(registry: &'r Registry, subject: &Subject<'_>) -> Ver
     if let Some(entry) = operator::find(registry, subject) {
         return of_entry(entry, subject.named.unwrap_or(subject.shape), false);
     }
+    if let Some(canonical) = subject.canonical {
+        return of_protocol(registry, subject, canonical);
+    }
     match exact::find(registry, subject) {
         exact::Match::One { entry, inferred } => corrected(registry, subject, entry, inferred),
         exact::Match::Ambiguous => Verdict { registered: true, ..guess(registry, subject, Dialect::Jsonrpc) },
@@ -78,6 +83,17 @@ fn of_entry(entry: &Entry, dialect: Dialect, inferred: bool) -> Verdict<'_> {
         registered: true,
         inferred,
     }
+}
+
+/// What another protocol's status stands for; where that says "unknown", the words know more.
+fn of_protocol<'r>(registry: &'r Registry, subject: &Subject<'_>, canonical: &'static str) -> Verdict<'r> {
+    let guessed =
+        guess(registry, &Subject { code: Code::Missing, ..*subject }, subject.named.unwrap_or(subject.shape));
+    let meaning = registry.meaning(canonical);
+    if meaning.category == Category::Unknown {
+        return Verdict { registered: true, ..guessed };
+    }
+    Verdict { canonical: Cow::Borrowed(canonical), meaning, registered: true, inferred: true, ..guessed }
 }
 
 /// The dialect of a failure whose exact entry is known: a shape that belongs to one dialect keeps it.
@@ -193,7 +209,8 @@ fn guess<'r>(registry: &'r Registry, subject: &Subject<'_>, dialect: Dialect) ->
     let by_status = status(subject).and_then(|status| registry.status(status));
     let by_message = || subject.message.and_then(|message| registry.phrase(message));
     let by_name = |name: &str| registry.phrase(&name.replace(['_', '-', '.'], " "));
-    let by_names = || code.and_then(by_name).or_else(|| subject.type_name.and_then(by_name));
+    let by_class = |name: &str| registry.phrase(&class_words(name));
+    let by_names = || code.and_then(by_name).or_else(|| subject.type_name.and_then(by_class));
     let guessed = by_status.or_else(by_message).or_else(by_names);
     let canonical = guessed.unwrap_or(match subject.code {
         Code::ToolError => "UNKNOWN_TOOL_ERROR",
@@ -211,6 +228,20 @@ fn guess<'r>(registry: &'r Registry, subject: &Subject<'_>, dialect: Dialect) ->
         registered: subject.code == Code::ToolError,
         inferred: guessed.is_some(),
     }
+}
+
+/// The words of a class: `FileNotFoundError` says "file not found".
+fn class_words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut after_small = false;
+    for c in name.chars() {
+        if after_small && c.is_ascii_uppercase() {
+            words.push(' ');
+        }
+        words.push(if matches!(c, '_' | '-' | '.') { ' ' } else { c });
+        after_small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    words
 }
 
 /// The status of a failure; some servers send it as the code.

@@ -30,7 +30,8 @@ impl<'t> Code<'t> {
         }
     }
 
-    fn of_text(text: &'t str) -> Self {
+    /// The code that a text spells; it stands trimmed.
+    pub(crate) fn of_text(text: &'t str) -> Self {
         match text.as_bytes().first() {
             None => Self::Unusable,
             Some(b'-' | b'0'..=b'9') => match text.parse::<f64>().ok().and_then(whole) {

@@ -139,6 +139,11 @@ const NAMES: [(Field, &[&str]); FIELDS] = [
     (Field::Dialect, &["dialect"]),
 ];
 
+/// The usual names of a field, best first.
+pub(crate) fn usual_names(field: Field) -> impl Iterator<Item = &'static str> {
+    NAMES[field as usize].1.iter().copied()
+}
+
 /// HTTP verbs stand in `method` of access logs; they are no operations.
 const HTTP_VERBS: [&str; 9] =
     ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE"];

@@ -7,7 +7,7 @@
 //! What always holds: at most a fixed number of wrappers is opened, each with a parser of its own, so that
 //! the work is bounded by the size of the record; **hidden** is decided here and nowhere else.
 
-mod error_shapes;
+pub(crate) mod error_shapes;
 mod reply;
 
 use crate::code::Code;
@@ -84,6 +84,10 @@ pub(crate) struct Failure<'t> {
     pub(crate) confirmation: Option<Json<'t>>,
     /// The error is a text where an object belongs.
     pub(crate) is_text: bool,
+    /// Telemetry tells of it; the reply itself was not seen, so its form cannot be judged.
+    pub(crate) is_hearsay: bool,
+    /// What the status of another protocol stands for in our taxonomy.
+    pub(crate) canonical: Option<&'static str>,
 }
 
 impl<'t> Failure<'t> {
@@ -100,7 +104,17 @@ impl<'t> Failure<'t> {
             type_name: None,
             confirmation: None,
             is_text: false,
+            is_hearsay: false,
+            canonical: None,
         }
+    }
+
+    /// The same failure, in these words.
+    pub(crate) fn saying<'u>(self, message: Option<&'u str>) -> Failure<'u>
+    where
+        't: 'u,
+    {
+        Failure { message, ..self }
     }
 
     /// A failure from an object with `code`, `message` and `details` or `data`.
@@ -177,31 +191,31 @@ fn worse(a: Reason, b: Reason) -> Reason {
 }
 
 impl<R: Receiver> Finder<'_, R> {
-    /// Looks at a whole record; what holds nothing is reported, never dropped.
-    pub(crate) fn record(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
+    /// Looks at a whole record; what holds nothing is reported, never dropped. `scope` is what is known of
+    /// the record from around it.
+    pub(crate) fn record(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
         if value.is_array() {
             if value.items().next().is_none() {
                 self.receiver.nothing(Reason::NoEnvelope);
             }
             for item in value.items() {
-                self.record_item(item, parsers);
+                self.record_item(item, scope, parsers);
             }
             return;
         }
-        self.record_item(value, parsers);
+        self.record_item(value, scope, parsers);
     }
 
-    fn record_item(&mut self, value: Json<'_>, parsers: &mut [Parser]) {
-        let scope = Scope::EMPTY;
+    fn record_item(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
         // Only when nothing better was found is a bare HTTP status worth something.
         let looked = if value.is_object() {
             let sorted = self.names.sort(value);
-            self.object(&sorted, &scope, parsers).or_else(|reason| {
-                self.status_of(&sorted, &scope, parsers).map_err(|other| worse(reason, other))
+            self.object(&sorted, scope, parsers).or_else(|reason| {
+                self.status_of(&sorted, scope, parsers).map_err(|other| worse(reason, other))
             })
         } else {
-            self.look(value, &scope, parsers).or_else(|reason| {
-                self.status_only(value, &scope, parsers).map_err(|other| worse(reason, other))
+            self.look(value, scope, parsers).or_else(|reason| {
+                self.status_only(value, scope, parsers).map_err(|other| worse(reason, other))
             })
         };
         if let Err(reason) = looked {

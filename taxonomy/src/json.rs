@@ -156,6 +156,34 @@ impl<'t> Json<'t> {
     }
 }
 
+/// One value that stands in no document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Single<'t>(Node<'t>);
+
+impl<'t> Single<'t> {
+    pub(crate) const NULL: Self = Self(Node::Static(StaticNode::Null));
+
+    pub(crate) fn text(text: &'t str) -> Self {
+        Self(Node::String(text))
+    }
+
+    pub(crate) fn int(value: i64) -> Self {
+        Self(Node::Static(StaticNode::I64(value)))
+    }
+
+    pub(crate) fn float(value: f64) -> Self {
+        Self(Node::Static(StaticNode::F64(value)))
+    }
+
+    pub(crate) fn bool(value: bool) -> Self {
+        Self(Node::Static(StaticNode::Bool(value)))
+    }
+
+    pub(crate) fn json(&self) -> Json<'_> {
+        Json(std::slice::from_ref(&self.0))
+    }
+}
+
 /// Where the value of a field stands within its object: a quarter of the size of a [`Json`], for tables of
 /// many fields.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,10 @@
 //!
 //! [`Classifier::span`]: crate::Classifier::span
 
+pub(crate) mod clues;
+pub(crate) mod grpc;
+pub(crate) mod stated;
+
 use std::borrow::Cow;
 
 /// What an attribute or a log body holds.
@@ -24,6 +28,28 @@ pub enum Value<'a> {
     Bool(bool),
     /// A list, a map or other bytes, as JSON text.
     Json(Cow<'a, str>),
+}
+
+impl Value<'_> {
+    /// The text, when it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text that JSON may stand in: a text that looks like it, or JSON itself.
+    pub(crate) fn as_json_text(&self) -> Option<&str> {
+        let looks_like_json =
+            |text: &str| matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[' | b'"'));
+        match self {
+            Self::Text(text) if looks_like_json(text) => Some(text),
+            Self::Json(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// A name and what it holds.
@@ -58,6 +84,26 @@ pub enum SpanKind {
     Producer,
     /// Takes a message out of a queue.
     Consumer,
+}
+
+impl SpanKind {
+    /// As a column value; absent when the sender does not say.
+    #[must_use]
+    pub const fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Unspecified => None,
+            Self::Internal => Some("internal"),
+            Self::Server => Some("server"),
+            Self::Client => Some("client"),
+            Self::Producer => Some("producer"),
+            Self::Consumer => Some("consumer"),
+        }
+    }
+
+    /// True for the side that answers calls.
+    pub(crate) const fn answers(self) -> bool {
+        matches!(self, Self::Server | Self::Consumer)
+    }
 }
 
 /// What a span says about itself.

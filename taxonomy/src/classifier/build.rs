@@ -1,5 +1,6 @@
 //! From what an envelope says to an event: looked up, redacted, grouped, judged.
 
+use super::frame::{Frame, Identity, Reading};
 use super::{Origin, Rules};
 use crate::category::{Category, Recovery, Severity};
 use crate::classify::{Subject, Verdict, classify};
@@ -11,23 +12,41 @@ use crate::dialect::Dialect;
 use crate::envelope::{Failure, Scope};
 use crate::event::{Context, Event, Kind};
 use crate::findings::{Finding, Findings};
-use crate::json::Json;
+use crate::json::{Json, Parser, write};
 use crate::limits::cut;
 use crate::quota::Quota;
 use crate::redact::{CleanNames, REDACTED, TokenHash, comma};
 use crate::registry::AuditEvent;
 use crate::{fingerprint, retry_after, template};
 use std::borrow::Cow;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// Texts that are built anew for each event, in buffers that stay; and what was learned from the last ones.
-#[derive(Default)]
 pub(super) struct Scratch {
     template: String,
     details: String,
     attributes: String,
     group: Vec<u8>,
     pub(super) clean: CleanNames,
+    /// What the telemetry of one record carries, once it is written.
+    pub(super) carried: String,
+    pub(super) is_carried: bool,
+    /// For JSON that is written out again.
+    pub(super) spare: Parser,
+}
+
+impl Scratch {
+    pub(super) fn new(json_depth: usize) -> Self {
+        Self {
+            template: String::new(),
+            details: String::new(),
+            attributes: String::new(),
+            group: Vec::new(),
+            clean: CleanNames::default(),
+            carried: String::new(),
+            is_carried: false,
+            spare: Parser::new(json_depth),
+        }
+    }
 }
 
 /// Builds events; everything it makes borrows from the record, the rules or the scratch.
@@ -35,9 +54,19 @@ pub(super) struct Scratch {
 pub(super) struct Builder<'e> {
     pub(super) rules: &'e Rules,
     pub(super) origin: &'e Origin<'e>,
+    /// The telemetry around what is found, when it is telemetry.
+    pub(super) frame: Option<&'e Frame<'e>>,
+    /// Where in it we are.
+    pub(super) reading: Reading<'e>,
+    /// False once a record has had its share.
+    pub(super) writes_attributes: bool,
 }
 
 impl<'e> Builder<'e> {
+    pub(super) fn new(rules: &'e Rules, origin: &'e Origin<'e>, frame: Option<&'e Frame<'e>>) -> Self {
+        Self { rules, origin, frame, reading: Reading::NOWHERE, writes_attributes: true }
+    }
+
     /// A failure or a warning.
     pub(super) fn failure<'a>(
         self,
@@ -58,7 +87,7 @@ impl<'e> Builder<'e> {
         let meaning = verdict.meaning;
         let stated = stated_retryable(&details, beside);
         let message = self.message(failure.message, scratch);
-        let hidden = scope.hidden && failure.kind == Kind::Error;
+        let hidden = self.is_hidden(scope) && failure.kind == Kind::Error;
         let mut findings = super::judge::findings(failure, &verdict, &message);
         findings.note(Finding::HiddenFailure, hidden);
         findings.note(
@@ -67,15 +96,16 @@ impl<'e> Builder<'e> {
             verdict.entry.and(stated.zip(meaning.retryable)).is_some_and(|(a, b)| a != b),
         );
         let has_details = self.write_details(failure, scope, &mut scratch.details);
-        let has_attributes = self.write_attributes(scope, &mut scratch.attributes);
+        let has_attributes = self.write_attributes(scope, scratch);
         let (code, canonical) = self.code(failure.code, &verdict);
         let fingerprint = group(&canonical, &context, scratch);
+        let event_id = self.event_id(&canonical, index, &mut scratch.group);
         let scratch: &'a Scratch = scratch;
         let quota = Quota::read(meaning.category, &canonical, &details);
         let is_denial = meaning.category == Category::Permission;
         let denial = if is_denial { Denial::read(&details) } else { Denial::default() };
         Event {
-            event_id: self.event_id(index),
+            event_id,
             kind: failure.kind,
             dialect: verdict.dialect,
             code,
@@ -124,13 +154,14 @@ impl<'e> Builder<'e> {
         let (details, beside) = (Details::read(failure.details), Details::read(Some(record)));
         let context = self.context(scope, &details, &mut scratch.clean);
         let has_details = self.write_details(&failure, scope, &mut scratch.details);
-        let has_attributes = self.write_attributes(scope, &mut scratch.attributes);
+        let has_attributes = self.write_attributes(scope, scratch);
         scratch.template.clear();
         let fingerprint = group(&audit.canonical, &context, scratch);
+        let event_id = self.event_id(&audit.canonical, index, &mut scratch.group);
         let scratch: &'a Scratch = scratch;
         let category = self.rules.registry.category(&audit.canonical);
         Event {
-            event_id: self.event_id(index),
+            event_id,
             kind: Kind::Audit,
             dialect: self.named(scope, context.service.as_deref()).unwrap_or(Dialect::McpAql),
             code: Some(Cow::Borrowed(&audit.event)),
@@ -163,8 +194,14 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn event_id(self, index: usize) -> u128 {
-        xxh3_128_with_seed(&self.origin.identity.to_le_bytes(), index as u64)
+    fn event_id(self, canonical: &str, index: usize, buffer: &mut Vec<u8>) -> u128 {
+        let of_origin = Identity::Origin(self.origin.identity);
+        self.frame.map_or(of_origin, |frame| frame.identity).event_id(canonical, index, buffer)
+    }
+
+    /// Spans know themselves whether their failures are hidden.
+    fn is_hidden(self, scope: &Scope<'_>) -> bool {
+        self.frame.and_then(|frame| frame.hidden).unwrap_or(scope.hidden)
     }
 
     /// A name: redacted, and cut to a bounded length.
@@ -196,6 +233,7 @@ impl<'e> Builder<'e> {
             shape: failure.shape,
             code: failure.code,
             message: failure.message,
+            canonical: failure.canonical,
             category: known.beside.text(Key::Category).or_else(|| known.details.text(Key::Category)),
             details: failure.details,
             type_name: failure.type_name,
@@ -313,10 +351,35 @@ impl<'e> Builder<'e> {
     }
 
     /// Writes what the record holds and nothing else reads; false when there is nothing.
-    fn write_attributes(self, scope: &Scope<'_>, out: &mut String) -> bool {
-        out.clear();
+    fn write_attributes(self, scope: &Scope<'_>, scratch: &mut Scratch) -> bool {
+        scratch.attributes.clear();
+        if !self.writes_attributes {
+            return false;
+        }
+        let Some(frame) = self.frame else {
+            return self.write_unread(scope, &mut scratch.attributes);
+        };
+        self.carry(frame, scratch);
+        let Scratch { attributes: out, carried, .. } = scratch;
+        out.push('{');
+        out.push_str(carried);
+        let length = out.len();
+        // What is left of the envelope goes where the envelope stood.
+        let mut first = carried.is_empty();
+        comma(out, &mut first);
+        write::string(out, &self.rules.redactor.text(self.reading.place));
+        out.push(':');
+        if !self.write_unread(scope, out) {
+            out.truncate(length);
+        }
+        out.push('}');
+        out.len() > "{}".len()
+    }
+
+    /// Appends the fields of the record that nothing reads, as an object; nothing when there are none.
+    fn write_unread(self, scope: &Scope<'_>, out: &mut String) -> bool {
         let Some(record) = scope.record.filter(|_| scope.has_attributes) else { return false };
-        let end = self.rules.limits.details_bytes;
+        let end = out.len() + self.rules.limits.details_bytes;
         let mut first = true;
         for (key, value) in record.fields().filter(|(key, value)| self.rules.names.is_attribute(key, *value))
         {

@@ -26,8 +26,9 @@ pub(super) fn findings(failure: &Failure<'_>, verdict: &Verdict<'_>, message: &M
     // A code of the dialect's own registry has its form; only others need a look.
     let is_own = verdict.entry.is_some_and(|entry| entry.dialect == verdict.dialect);
     let is_odd = !has_good_format(failure, verdict.dialect, is_own);
-    findings.note(Finding::BadCodeFormat, !failure.is_text && is_odd);
-    findings.note(Finding::MissingMessage, text.is_none() && failure.shape != Dialect::Http);
+    let has_form = !failure.is_hearsay;
+    findings.note(Finding::BadCodeFormat, has_form && !failure.is_text && is_odd);
+    findings.note(Finding::MissingMessage, has_form && text.is_none() && failure.shape != Dialect::Http);
     findings.note(Finding::ReservedCode, is_reserved(failure.code));
     findings.note(Finding::SecretInMessage, matches!(message.text, Some(Cow::Owned(_))));
     findings.note(Finding::LeakyMessage, message.noticed.path || message.noticed.internals);
@@ -39,7 +40,7 @@ pub(super) fn findings(failure: &Failure<'_>, verdict: &Verdict<'_>, message: &M
         Finding::WarningInError,
         failure.kind == Kind::Error && verdict.canonical.ends_with("_WARNING"),
     );
-    if let Some(entry) = verdict.entry {
+    if let Some(entry) = verdict.entry.filter(|_| has_form) {
         findings.note(Finding::MissingDetails, lacks_details(entry, failure));
         findings.note(
             Finding::TemplateMismatch,

@@ -49,7 +49,10 @@ impl<'e> Builder<'e> {
             service: service.or(self.origin.service.map(Cow::Borrowed)),
             environment: environment.or(self.origin.environment.map(Cow::Borrowed)),
             operation,
-            duration_us: of(Field::Duration).and_then(micros),
+            duration_us: self
+                .frame
+                .and_then(|frame| frame.duration_us)
+                .or_else(|| of(Field::Duration).and_then(micros)),
         }
     }
 
@@ -78,7 +81,7 @@ impl<'e> Builder<'e> {
             session_id: self.field(scope, Field::SessionId),
             trace_id: self.field(scope, Field::TraceId),
             span_id: self.field(scope, Field::SpanId),
-            span_kind: None,
+            span_kind: self.frame.and_then(|frame| frame.span_kind),
             duration_us: place.duration_us,
             source: self.origin.source,
         }
@@ -129,12 +132,19 @@ impl<'e> Builder<'e> {
     /// The record's own time, unless it cannot be one.
     fn time(self, value: Option<Json<'_>>) -> (i64, TimeSource) {
         let arrival = self.origin.arrival;
-        match value.map(time::read) {
+        let said = self.frame.and_then(|frame| time_of(frame.time_ns));
+        let observed = || self.frame.and_then(|frame| time_of(frame.observed_ns));
+        match said.or_else(|| value.map(time::read)).or_else(observed) {
             None => (arrival, TimeSource::Arrival),
             Some(Some(time)) if time <= arrival.saturating_add(FUTURE_US) => (time, TimeSource::Record),
             Some(_) => (arrival, TimeSource::Replaced),
         }
     }
+}
+
+/// A time in nanoseconds, if it is said and can be one.
+fn time_of(nanos: u64) -> Option<Option<i64>> {
+    (nanos > 0).then(|| i64::try_from(nanos / 1_000).ok())
 }
 
 /// Redacts a name, and remembers one that stays as it is.

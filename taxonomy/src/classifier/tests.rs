@@ -9,7 +9,10 @@ use std::sync::LazyLock;
 
 mod fields;
 mod hostile;
+mod logs;
 mod shapes;
+mod signals;
+mod spans;
 
 /// Writes down what it is given.
 #[derive(Default)]

@@ -59,16 +59,27 @@ fn of_object<'t>(registry: &Registry, error: Json<'t>) -> Failure<'t> {
     let failure = Failure::of_object(Dialect::Unknown, error);
     let has = |key| failure.beside.get(key).is_some();
     let shape = match failure.code {
-        Code::Number { value: -32768..=-32000, .. } => Dialect::Jsonrpc,
-        Code::Number { .. } if has(Key::Retryable) => Dialect::McpReference,
+        Code::Number { .. } if has(Key::Retryable) && !is_jsonrpc_number(failure.code) => {
+            Dialect::McpReference
+        }
         Code::Text(_)
             if failure.type_name.is_some() && (has(Key::Status) || error.present("hint").is_some()) =>
         {
             Dialect::AgentSkills
         }
-        code => of_text_code(registry, code),
+        code => of_code(registry, code),
     };
     Failure { shape, ..failure }
+}
+
+/// The dialect that a code shows by itself.
+pub(crate) fn of_code(registry: &Registry, code: Code<'_>) -> Dialect {
+    if is_jsonrpc_number(code) { Dialect::Jsonrpc } else { of_text_code(registry, code) }
+}
+
+/// The numbers that JSON-RPC keeps for itself.
+fn is_jsonrpc_number(code: Code<'_>) -> bool {
+    matches!(code, Code::Number { value: -32768..=-32000, .. })
 }
 
 /// A text code that one dialect alone has shows that dialect.

@@ -10,13 +10,19 @@ use crate::reason::Reason;
 
 /// `content`, `structuredContent` or `isError` make a tool result.
 pub(super) fn is_tool_result(sorted: &Sorted<'_>) -> bool {
-    let has_content = || {
-        let first = sorted.part(Part::Content).and_then(|content| content.items().next());
-        first.is_some_and(|item| item.get("type").is_some())
-    };
     sorted.part(Part::IsError).and_then(Json::as_bool).is_some()
         || sorted.part(Part::StructuredContent).is_some()
-        || has_content()
+        || sorted.part(Part::Content).is_some_and(is_content)
+}
+
+/// `[{"type": "text", "text": "..."}]`.
+fn is_content(value: Json<'_>) -> bool {
+    value.items().next().is_some_and(|item| item.get("type").is_some())
+}
+
+/// The texts of the content of a tool result.
+fn texts(content: Json<'_>) -> impl Iterator<Item = Json<'_>> {
+    content.items().filter_map(|item| item.get("text"))
 }
 
 /// `{"id": ..., "result": {"error": {...}}}`: JSON-RPC that does not say so.
@@ -235,27 +241,20 @@ impl<R: Receiver> Finder<'_, R> {
     ) -> Look {
         let is_error = sorted.part(Part::IsError).and_then(Json::as_bool) == Some(true);
         let inner = Scope { hidden: scope.hidden || !is_error, ..*scope };
-        let texts = || {
-            sorted.part(Part::Content).into_iter().flat_map(Json::items).filter_map(|item| item.get("text"))
-        };
+        let content = sorted.part(Part::Content).unwrap_or(Json::NULL);
         let mut looked = Err(Reason::NoEnvelope);
         if let Some(structured) = sorted.part(Part::StructuredContent) {
             looked = self.inside(structured, &inner, parsers);
         }
         // The text repeats structured content, so one of them is enough.
-        if looked.is_err() {
-            for text in texts() {
-                match self.look(text, &inner, parsers) {
-                    Ok(()) => looked = Ok(()),
-                    Err(reason) => looked = looked.map_err(|before| worse(before, reason)),
-                }
-            }
+        if let Err(reason) = looked {
+            looked = self.content(content, &inner, parsers).map_err(|other| worse(reason, other));
         }
         if looked.is_ok() || looked == Err(Reason::TooManyLevels) {
             return looked;
         }
         if is_error {
-            let message = texts().find_map(Json::as_str);
+            let message = texts(content).find_map(Json::as_str);
             let failure = Failure { code: Code::ToolError, message, ..Failure::of_shape(Dialect::Jsonrpc) };
             self.receiver.failure(&failure, &inner);
         } else if asks_for_input(sorted) {
@@ -264,6 +263,23 @@ impl<R: Receiver> Finder<'_, R> {
             self.receiver.success(Success::of(Dialect::Jsonrpc), scope);
         }
         Ok(())
+    }
+
+    /// The envelopes in the texts of a tool result.
+    fn content(&mut self, content: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        let mut looked = Err(Reason::NoEnvelope);
+        for text in texts(content) {
+            match self.look(text, scope, parsers) {
+                Ok(()) => looked = Ok(()),
+                Err(reason) => looked = looked.map_err(|before| worse(before, reason)),
+            }
+        }
+        looked
+    }
+
+    /// What telemetry keeps of a call: the reply, the tool's result, or only the content of that.
+    pub(crate) fn captured(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
+        if is_content(value) { self.content(value, scope, parsers) } else { self.look(value, scope, parsers) }
     }
 }
 

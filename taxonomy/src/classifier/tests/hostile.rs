@@ -71,7 +71,7 @@ fn a_bad_record_does_not_harm_the_next() {
 }
 
 /// Secrets that must never come out, in a form that each rule knows.
-const CANARIES: [&str; 9] = [
+pub(super) const CANARIES: [&str; 9] = [
     "conf_CANARY0123456789",
     "quota_continue_CANARY99",
     "ghp_CANARY0123456789abcdefABCDEF01234567",
@@ -123,7 +123,7 @@ fn no_canary_comes_out_of_any_field() {
 }
 
 /// JSON that looks like envelopes, with anything in any place.
-fn almost_envelope() -> impl Strategy<Value = serde_json::Value> {
+pub(super) fn almost_envelope() -> impl Strategy<Value = serde_json::Value> {
     let key = prop::sample::select(vec![
         "success",
         "error",
