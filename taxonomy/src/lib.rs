@@ -10,6 +10,8 @@
 //!
 //! 1. [`Classifier::classify`] bounds it, parses it onto a tape and opens its wrappers until an envelope is
 //!    found (`envelope`). Whether a failure is *hidden* is decided there.
+//!    [`Classifier::span`] and [`Classifier::log`] do the same for what a span or a log record keeps of a
+//!    reply, and else take their own word for it ([`signal`]).
 //! 2. `classify` looks the code up in the [`Registry`]: exact entries, then categories, ranges and prefixes,
 //!    then HTTP statuses and phrases. What is a guess is marked *inferred*.
 //! 3. [`Redactor`] takes the secrets out; [`template`] and [`fingerprint`] say which group it belongs to;

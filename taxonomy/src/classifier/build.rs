@@ -50,7 +50,6 @@ impl Scratch {
 }
 
 /// Builds events; everything it makes borrows from the record, the rules or the scratch.
-#[derive(Clone, Copy)]
 pub(super) struct Builder<'e> {
     pub(super) rules: &'e Rules,
     pub(super) origin: &'e Origin<'e>,
@@ -69,7 +68,7 @@ impl<'e> Builder<'e> {
 
     /// A failure or a warning.
     pub(super) fn failure<'a>(
-        self,
+        &self,
         failure: &Failure<'a>,
         scope: &Scope<'a>,
         index: usize,
@@ -140,7 +139,7 @@ impl<'e> Builder<'e> {
 
     /// A step in the life of a confirmation token.
     pub(super) fn audit<'a>(
-        self,
+        &self,
         audit: &'a AuditEvent,
         record: Json<'a>,
         scope: &Scope<'a>,
@@ -194,23 +193,23 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn event_id(self, canonical: &str, index: usize, buffer: &mut Vec<u8>) -> u128 {
+    fn event_id(&self, canonical: &str, index: usize, buffer: &mut Vec<u8>) -> u128 {
         let of_origin = Identity::Origin(self.origin.identity);
         self.frame.map_or(of_origin, |frame| frame.identity).event_id(canonical, index, buffer)
     }
 
     /// Spans know themselves whether their failures are hidden.
-    fn is_hidden(self, scope: &Scope<'_>) -> bool {
+    fn is_hidden(&self, scope: &Scope<'_>) -> bool {
         self.frame.and_then(|frame| frame.hidden).unwrap_or(scope.hidden)
     }
 
     /// A name: redacted, and cut to a bounded length.
-    pub(super) fn name(self, text: &str) -> Cow<'_, str> {
+    pub(super) fn name<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.shortened(text, self.rules.limits.name_bytes)
     }
 
     /// The dialect that the record, its source or a profile names.
-    pub(super) fn named(self, scope: &Scope<'_>, service: Option<&str>) -> Option<Dialect> {
+    pub(super) fn named(&self, scope: &Scope<'_>, service: Option<&str>) -> Option<Dialect> {
         let registry = &self.rules.registry;
         scope.fields[Field::Dialect as usize]
             .and_then(Json::as_str)
@@ -221,7 +220,7 @@ impl<'e> Builder<'e> {
     }
 
     fn look_up(
-        self,
+        &self,
         failure: &Failure<'_>,
         scope: &Scope<'_>,
         known: &Known<'_, '_>,
@@ -246,7 +245,7 @@ impl<'e> Builder<'e> {
 
     /// A text without its secrets, cut to a length. Redacted first, and with a margin: half a secret would not
     /// be known for one.
-    pub(super) fn shortened(self, text: &str, limit: usize) -> Cow<'_, str> {
+    pub(super) fn shortened<'t>(&self, text: &'t str, limit: usize) -> Cow<'t, str> {
         const MARGIN: usize = 1024;
         if text.len() <= limit {
             return self.rules.redactor.text(text);
@@ -258,7 +257,7 @@ impl<'e> Builder<'e> {
     }
 
     /// The message without its secrets, with its template in the scratch.
-    fn message<'a>(self, raw: Option<&'a str>, scratch: &mut Scratch) -> Message<'a> {
+    fn message<'a>(&self, raw: Option<&'a str>, scratch: &mut Scratch) -> Message<'a> {
         scratch.template.clear();
         let text = raw
             .filter(|text| !text.trim().is_empty())
@@ -271,7 +270,7 @@ impl<'e> Builder<'e> {
     }
 
     /// The code as sent, and the canonical code. A code that holds a secret names nothing.
-    fn code<'a>(self, code: Code<'a>, verdict: &Verdict<'e>) -> (Option<Cow<'a, str>>, Cow<'a, str>)
+    fn code<'a>(&self, code: Code<'a>, verdict: &Verdict<'e>) -> (Option<Cow<'a, str>>, Cow<'a, str>)
     where
         'e: 'a,
     {
@@ -301,7 +300,7 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn token_of(self, details: &Details<'_>, confirmation: Option<Json<'_>>) -> Option<TokenHash> {
+    fn token_of(&self, details: &Details<'_>, confirmation: Option<Json<'_>>) -> Option<TokenHash> {
         let offered = || confirmation.or(details.get(Key::Confirmation))?.get("token")?.as_str();
         let token =
             details.text(Key::ConfirmationToken).or_else(|| details.text(Key::Token)).or_else(offered);
@@ -309,7 +308,7 @@ impl<'e> Builder<'e> {
     }
 
     /// Writes the details, with what else stands in the error object; false when there is nothing.
-    fn write_details(self, failure: &Failure<'_>, scope: &Scope<'_>, out: &mut String) -> bool {
+    fn write_details(&self, failure: &Failure<'_>, scope: &Scope<'_>, out: &mut String) -> bool {
         out.clear();
         let end = self.rules.limits.details_bytes;
         // Of an error that is the whole record, the other fields are context and attributes.
@@ -351,7 +350,7 @@ impl<'e> Builder<'e> {
     }
 
     /// Writes what the record holds and nothing else reads; false when there is nothing.
-    fn write_attributes(self, scope: &Scope<'_>, scratch: &mut Scratch) -> bool {
+    fn write_attributes(&self, scope: &Scope<'_>, scratch: &mut Scratch) -> bool {
         scratch.attributes.clear();
         if !self.writes_attributes {
             return false;
@@ -377,7 +376,7 @@ impl<'e> Builder<'e> {
     }
 
     /// Appends the fields of the record that nothing reads, as an object; nothing when there are none.
-    fn write_unread(self, scope: &Scope<'_>, out: &mut String) -> bool {
+    fn write_unread(&self, scope: &Scope<'_>, out: &mut String) -> bool {
         let Some(record) = scope.record.filter(|_| scope.has_attributes) else { return false };
         let end = out.len() + self.rules.limits.details_bytes;
         let mut first = true;

@@ -110,16 +110,21 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
         if !self.may_emit() {
             return;
         }
-        let failure = Failure { message: self.message_around(failure), ..*failure };
+        let with_words;
+        let mut failure = failure;
+        if self.build.frame.is_some() {
+            with_words = failure.saying(self.message_around(failure));
+            failure = &with_words;
+        }
         self.build.writes_attributes =
             self.attribute_bytes < self.build.rules.limits.attribute_bytes_per_record;
-        let event = self.build.failure(&failure, scope, self.events, self.scratch);
+        let event = self.build.failure(failure, scope, self.events, self.scratch);
         self.attribute_bytes += event.attributes.map_or(0, str::len);
         if event.kind == Kind::Error {
             self.found.failed = self.found.failed.or(Some(event.dialect));
         }
         self.sink.event(&event);
-        let is_reply = !failure.is_hearsay && counts_replies(self.build);
+        let is_reply = !failure.is_hearsay && counts_replies(&self.build);
         if let Some(call) = call_of(&event).filter(|_| is_reply) {
             self.sink.call(&call);
         }
@@ -127,7 +132,7 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 
     fn success(&mut self, success: Success, scope: &Scope<'_>) {
         self.found.worked = self.found.worked.or(Some((success.dialect, success.outcome)));
-        if counts_replies(self.build) {
+        if counts_replies(&self.build) {
             self.call(success, scope);
         }
     }
@@ -148,7 +153,7 @@ impl<S: Sink> Receiver for Emitter<'_, S> {
 }
 
 /// Replies in telemetry are calls only where no span counts them.
-fn counts_replies(build: Builder<'_>) -> bool {
+fn counts_replies(build: &Builder<'_>) -> bool {
     build.frame.is_none_or(|frame| frame.counts_replies)
 }
 

@@ -8,6 +8,7 @@ use crate::json::{Json, Parser, Single};
 use crate::redact::comma;
 use crate::signal::clues::{Clue, Clues, single};
 use crate::signal::{Attribute, LogRecord, Span, SpanStatus, Value};
+use std::borrow::Cow;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 /// What one span or log record says, beside the failure itself.
@@ -243,7 +244,7 @@ impl<'a> OwnFields<'a> {
 
 impl<'e> Builder<'e> {
     /// Writes what the telemetry carries beside what is read, once for all events of it; without braces.
-    pub(super) fn carry(self, frame: &Frame<'e>, scratch: &mut Scratch) {
+    pub(super) fn carry(&self, frame: &Frame<'e>, scratch: &mut Scratch) {
         if scratch.is_carried {
             return;
         }
@@ -265,18 +266,18 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn is_message(self, text: &str) -> bool {
+    fn is_message(&self, text: &str) -> bool {
         self.reading.message.is_some_and(|message| std::ptr::eq(message, text))
     }
 
-    fn is_consumed(self, frame: &Frame<'e>, attribute: &Attribute<'_>) -> bool {
+    fn is_consumed(&self, frame: &Frame<'e>, attribute: &Attribute<'_>) -> bool {
         let is = |other: &Attribute<'_>| std::ptr::eq(other, attribute);
         frame.clues.fields.into_iter().flatten().chain(self.reading.consumed).any(is)
             || attribute.value.as_text().is_some_and(|text| self.is_message(text))
     }
 
     fn carry_value(
-        self,
+        &self,
         out: &mut String,
         first: &mut bool,
         key: &str,
@@ -303,7 +304,7 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn carry_text(self, out: &mut String, first: &mut bool, key: &str, text: &str) {
+    fn carry_text(&self, out: &mut String, first: &mut bool, key: &str, text: &str) {
         let end = self.rules.limits.details_bytes;
         let short;
         let mut text = text;
@@ -315,7 +316,7 @@ impl<'e> Builder<'e> {
     }
 
     /// A key, which is redacted where it is written, cut to a bounded length.
-    fn key(self, key: &str) -> std::borrow::Cow<'_, str> {
+    fn key<'k>(&self, key: &'k str) -> Cow<'k, str> {
         if key.len() > self.rules.limits.name_bytes { self.name(key) } else { key.into() }
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Place<'a> {
 impl<'e> Builder<'e> {
     /// Reads and redacts the place; `details` may name the operation when the record does not.
     pub(super) fn place<'a>(
-        self,
+        &self,
         scope: &Scope<'a>,
         details: Option<&Details<'a>>,
         clean: &mut CleanNames,
@@ -58,7 +58,7 @@ impl<'e> Builder<'e> {
 
     /// Reads and redacts the whole context; `details` may name what the record does not.
     pub(super) fn context<'a>(
-        self,
+        &self,
         scope: &Scope<'a>,
         details: &Details<'a>,
         clean: &mut CleanNames,
@@ -88,14 +88,14 @@ impl<'e> Builder<'e> {
     }
 
     /// A context field as a redacted name.
-    fn field<'a>(self, scope: &Scope<'a>, field: Field) -> Option<Cow<'a, str>>
+    fn field<'a>(&self, scope: &Scope<'a>, field: Field) -> Option<Cow<'a, str>>
     where
         'e: 'a,
     {
         scope.fields[field as usize].and_then(text_of).map(|text| self.redacted(text))
     }
 
-    fn redacted<'a>(self, text: Cow<'a, str>) -> Cow<'a, str>
+    fn redacted<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str>
     where
         'e: 'a,
     {
@@ -106,7 +106,7 @@ impl<'e> Builder<'e> {
     }
 
     /// The same, for a name of which there are few: most are known already.
-    fn recurring<'a>(self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
+    fn recurring<'a>(&self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
     where
         'e: 'a,
     {
@@ -116,7 +116,7 @@ impl<'e> Builder<'e> {
         }
     }
 
-    fn client<'a>(self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
+    fn client<'a>(&self, value: Option<Json<'a>>, clean: &mut CleanNames) -> Option<Cow<'a, str>>
     where
         'e: 'a,
     {
@@ -130,7 +130,7 @@ impl<'e> Builder<'e> {
     }
 
     /// The record's own time, unless it cannot be one.
-    fn time(self, value: Option<Json<'_>>) -> (i64, TimeSource) {
+    fn time(&self, value: Option<Json<'_>>) -> (i64, TimeSource) {
         let arrival = self.origin.arrival;
         let said = self.frame.and_then(|frame| time_of(frame.time_ns));
         let observed = || self.frame.and_then(|frame| time_of(frame.observed_ns));

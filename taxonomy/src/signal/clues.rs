@@ -22,6 +22,7 @@ pub(crate) enum Clue {
     ExceptionType,
     ExceptionMessage,
     Stacktrace,
+    ToolFailed,
     RpcSystem,
 }
 
@@ -52,6 +53,7 @@ const NAMES: [(Clue, &[&str]); CLUES] = [
     (Clue::ExceptionType, &["exception.type"]),
     (Clue::ExceptionMessage, &["exception.message"]),
     (Clue::Stacktrace, &["exception.stacktrace"]),
+    (Clue::ToolFailed, &["mcp.tool.result.is_error"]),
     (Clue::RpcSystem, &["rpc.system", "rpc.system.name"]),
 ];
 
@@ -236,12 +238,16 @@ impl<'a> Clues<'a> {
 
     /// What the attributes say in words. A tool that failed says it in its result.
     pub(crate) fn message(&self) -> Option<&'a str> {
-        let is_tool_error = self.text(Clue::ErrorType) == Some("tool_error");
         let is_words = |text: &&str| !text.trim_ascii().is_empty() && !looks_like_json(text);
         let result = || CAPTURED.into_iter().filter_map(|clue| self.text(clue)).find(is_words);
         self.text(Clue::ExceptionMessage)
             .or_else(|| self.text(Clue::ErrorMessage))
-            .or_else(|| result().filter(|_| is_tool_error))
+            .or_else(|| result().filter(|_| self.is_tool_error()))
+    }
+
+    /// True when the tool itself says that it failed.
+    pub(crate) fn is_tool_error(&self) -> bool {
+        self.get(Clue::ToolFailed).is_some() || self.text(Clue::ErrorType) == Some("tool_error")
     }
 
     /// The HTTP status.
@@ -267,6 +273,7 @@ fn is_usable(clue: Clue, value: &Value<'_>) -> bool {
             matches!(value, Value::Text(_) | Value::Json(_))
         }
         Clue::Code => !matches!(code_of(value), Code::Unusable) && !is_success(code_of(value)),
+        Clue::ToolFailed => single(value).json().as_bool() == Some(true),
         Clue::ErrorType => is_name(value) && !is_success(code_of(value)),
         _ => matches!(value, Value::Text(text) if !text.trim_ascii().is_empty()),
     }

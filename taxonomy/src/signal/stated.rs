@@ -40,7 +40,8 @@ pub(crate) fn read<'a>(clues: &Clues<'a>, registry: &Registry) -> Option<Stated<
         .any(|clue| clues.get(clue).is_some());
     let is_http_error = clues.http_status().is_some_and(|status| status >= 400);
     let code = clues.code();
-    (code != Code::Missing || error_type.is_some() || is_exception || is_http_error)
+    let is_tool_error = clues.is_tool_error();
+    (code != Code::Missing || error_type.is_some() || is_tool_error || is_exception || is_http_error)
         .then(|| of(clues, registry, code, error_type.unwrap_or(ErrorType::Failed)))
 }
 
@@ -54,6 +55,7 @@ fn of<'a>(clues: &Clues<'a>, registry: &Registry, code: Code<'a>, error_type: Er
     let canonical = clues.may_be_grpc().then(|| grpc::canonical(code)).flatten();
     let (code, attribute) = match error_type {
         ErrorType::Code(other) if code == Code::Missing => (other, clues.get(Clue::ErrorType)),
+        _ if code == Code::Missing && clues.is_tool_error() => (Code::ToolError, clues.get(Clue::ToolFailed)),
         _ => (code, clues.get(Clue::Code)),
     };
     let http_status = match error_type {

@@ -186,6 +186,19 @@ fn no_canary_comes_out_of_any_field() {
     }
 }
 
+/// Arguments and the like often come as JSON in a text.
+#[test]
+fn secrets_are_known_by_their_keys() {
+    let given = json!({
+        "error.type": "x", "api_key": "hunter2", "token": "hunter2", "args": {"password": "hunter2"},
+        "gen_ai.tool.call.arguments": r#"{"user":"u","password":"hunter2","nested":{"api_key": "hunter2"}}"#,
+    });
+    let told = span_with(|span| span.status_message = r#"{"password":"hunter2"}"#, &given);
+    assert!(!told.event().to_string().contains("hunter2"), "{}", told.event());
+    let told = log_with(|record| record.severity = 17, &json!(r#"{"a":{"password":"hunter2"}}"#), &given);
+    assert!(!told.event().to_string().contains("hunter2"), "{}", told.event());
+}
+
 #[test]
 fn a_span_that_is_sent_again_has_the_same_ids() {
     let ids = |trace: u8, code: &str, identity: u128| {

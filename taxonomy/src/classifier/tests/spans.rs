@@ -293,6 +293,21 @@ fn sdk_spans() {
 }
 
 #[test]
+fn a_tool_that_says_it_failed_has_failed() {
+    let told = span_with(
+        |_| (),
+        &json!({"mcp.tool.result.is_error": true, "mcp.tool.result.content": "No such city: 'x'"}),
+    );
+    assert_eq!(told.notes.0[0], "error jsonrpc tool_error NOT_FOUND_RESOURCE hidden inferred");
+    told.check(&json!({"message": "No such city: 'x'", "attributes": null}));
+    check(
+        SpanStatus::Unset,
+        &json!({"mcp.tool.result.is_error": false, "mcp.tool.result.content": "No such city"}),
+        &["call ok unknown server tools/call"],
+    );
+}
+
+#[test]
 fn an_unknown_tool_is_not_found() {
     let told = span_with(
         |span| span.status_message = "Unknown tool: x",
