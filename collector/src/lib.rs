@@ -1,35 +1,13 @@
 //! From sockets to the store: receivers, and the pipeline behind them.
 
+pub mod counters;
 mod limits;
 pub mod pipeline;
 pub mod receive;
 mod refusal;
+mod source;
 
 pub use limits::Limits;
+pub use pipeline::Pipeline;
 pub use refusal::{Cause, Refusal};
-
-/// Where a record came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// `POST /v1/envelopes`.
-    Envelopes,
-    /// OTLP spans.
-    OtlpTraces,
-    /// OTLP log records.
-    OtlpLogs,
-}
-
-impl Source {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs];
-
-    /// A short, stable word: a column value and a metric label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Envelopes => "envelopes",
-            Self::OtlpTraces => "otlp_traces",
-            Self::OtlpLogs => "otlp_logs",
-        }
-    }
-}
+pub use source::Source;

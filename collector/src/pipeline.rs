@@ -1,129 +1,114 @@
 //! From a request's bytes to durable rows.
 //!
-//! SKELETON of the interface; the implementation follows.
+//! Receivers submit whole requests; workers read them into Arrow rows; the log makes those durable; only then
+//! is the sender told yes. One record of the log holds everything that its requests yielded: events, traffic,
+//! samples of what could not be read, and the answers to requests with an `Idempotency-Key`. So a crash keeps
+//! all of a request or nothing.
+//!
+//! What always holds:
+//! - `Ok` from [`Pipeline::submit`] means that what the request held is on disk, synced.
+//! - A refused request leaves nothing behind, and is counted by its cause.
+//! - What is in flight is bounded by [`Pipeline::room`] and the receivers' slots, so no queue here needs a bound.
 
-use crate::refusal::Refusal;
-use crate::{Limits, Source};
-use bytes::Bytes;
-use std::sync::Arc;
-use taxonomy::Dialect;
-use taxonomy::signal::{LogRecord, Resource, Span};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+mod batch;
+mod decompress;
+mod keys;
+mod reading;
+mod repeats;
+mod request;
+mod restore;
+mod samples;
+mod shared;
+mod traffic;
+mod worker;
 
-/// How a body is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Encoding {
-    /// Not at all.
-    #[default]
-    Identity,
-    /// gzip.
-    Gzip,
-    /// Zstandard.
-    Zstd,
+pub use reading::Reading;
+pub use request::{Answer, Defaults, Encoding, ReadBody, Rejected, Request};
+pub use restore::Restored;
+pub use shared::Clock;
+
+use crate::counters::Counters;
+use crate::limits::Limits;
+use crate::refusal::{Cause, Refusal};
+use crate::source::Source;
+use crossbeam_channel::Sender;
+use keys::Claim;
+use shared::Shared;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use store::hot::Hot;
+use store::log::{Log, LogStats};
+use taxonomy::Rules;
+use tokio::sync::{Semaphore, oneshot};
+use worker::{Job, Worker};
+
+/// What a pipeline is made of.
+pub struct Parts {
+    /// The bounds.
+    pub limits: Limits,
+    /// What records mean.
+    pub rules: Arc<Rules>,
+    /// Where rows become durable.
+    pub log: Log,
+    /// Where readers find them.
+    pub hot: Arc<Hot>,
+    /// What time it is.
+    pub clock: Clock,
+    /// How many workers read requests.
+    pub workers: usize,
 }
 
-/// A request that was read whole, and is within the limits on what arrives.
-#[derive(Debug)]
-pub struct Request {
-    /// The receiver.
-    pub source: Source,
-    /// The body as it came.
-    pub body: Bytes,
-    /// How it is compressed; a worker decompresses it, within the limits.
-    pub encoding: Encoding,
-    /// Reads the decompressed body into rows; runs on a worker thread.
-    pub read: ReadBody,
-    /// What holds for records that do not say.
-    pub defaults: Defaults,
-    /// The sender's `Idempotency-Key`.
-    pub idempotency_key: Option<String>,
-    /// The room that the body takes; given back when the request is answered.
-    pub room: Vec<OwnedSemaphorePermit>,
-}
-
-/// What holds for records that do not say.
-#[derive(Debug, Clone, Default)]
-pub struct Defaults {
-    /// The service.
-    pub service: Option<String>,
-    /// The environment.
-    pub environment: Option<String>,
-    /// The dialect.
-    pub dialect: Option<Dialect>,
-}
-
-/// Turns a decompressed body into rows. A refusal means that nothing of the body is stored.
-pub type ReadBody = fn(&[u8], &mut Reading<'_>) -> Result<(), Refusal>;
-
-/// What became of a request. It is durable.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
-    /// Lines, spans or log records that were read.
-    pub accepted: u64,
-    /// Events that they yielded.
-    pub events: u64,
-    /// Records that held nothing of ours.
-    pub unrecognized: u64,
-    /// Records that could not be read; at most `Limits::rejected_listed` are listed.
-    pub rejected: Vec<Rejected>,
-    /// How many could not be read in all.
-    pub rejected_count: u64,
-}
-
-/// A record that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
-    /// Its place, from 1.
-    pub line: u64,
-    /// Why, and what to do.
-    pub reason: String,
-}
-
-/// One request as a [`ReadBody`] sees it: takes records one by one.
-pub struct Reading<'w> {
-    limits: &'w Limits,
-}
-
-impl Reading<'_> {
-    /// The bounds in force.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        self.limits
-    }
-
-    /// A line of an envelope log.
-    pub fn line(&mut self, line: &[u8]) {
-        let _ = line;
-    }
-
-    /// A span.
-    pub fn span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
-        let _ = (span, resource);
-    }
-
-    /// A log record.
-    pub fn log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>) {
-        let _ = (record, resource);
-    }
-
-    /// A record that cannot be read: counted, sampled, listed in the answer. `sample` is what came.
-    pub fn reject(&mut self, reason: &str, detail: String, sample: &[u8]) {
-        let _ = (reason, detail, sample);
-    }
+/// Why a pipeline could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The system gave no thread, or no random numbers.
+    #[error("cannot start the pipeline: {0}")]
+    System(#[from] std::io::Error),
+    /// Our own schemas cannot be encoded: a defect.
+    #[error(transparent)]
+    Codec(#[from] store::codec::CodecError),
 }
 
 /// The way in for receivers. Cheap to clone.
 #[derive(Clone)]
 pub struct Pipeline {
-    limits: Limits,
+    shared: Arc<Shared>,
     room: Arc<Semaphore>,
+    /// Taken away at the end, so that workers stop when the queue is empty.
+    queue: Arc<Mutex<Option<Sender<Job>>>>,
+    workers: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 impl Pipeline {
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn start(parts: Parts) -> Result<Self, StartError> {
+        let limits = parts.limits;
+        let count = parts.workers.max(1);
+        let shared = Arc::new(Shared::new(parts)?);
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let mut workers = Vec::new();
+        for number in 0..count {
+            let worker = Worker::new(Arc::clone(&shared));
+            let jobs = receiver.clone();
+            let thread = std::thread::Builder::new().name(format!("worker-{number}"));
+            workers.push(thread.spawn(move || worker.run(&jobs))?);
+        }
+        Ok(Self {
+            shared,
+            room: Arc::new(Semaphore::new(limits.inflight_bytes.div_ceil(1 << 10))),
+            queue: Arc::new(Mutex::new(Some(sender))),
+            workers: Arc::new(Mutex::new(workers)),
+        })
+    }
+
     /// The bounds in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.shared.limits
     }
 
     /// Room for bodies, a permit a KiB. A receiver takes it as bytes arrive.
@@ -132,18 +117,113 @@ impl Pipeline {
         &self.room
     }
 
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// What the log did so far.
+    #[must_use]
+    pub fn log_stats(&self) -> LogStats {
+        self.shared.log.stats()
+    }
+
+    /// The newest rows.
+    #[must_use]
+    pub fn hot(&self) -> &Arc<Hot> {
+        &self.shared.hot
+    }
+
+    /// Counts a request that a receiver refused before it came this far.
+    pub fn refused(&self, source: Source, refusal: &Refusal) {
+        self.shared.counters.of(source).requests.add(1);
+        self.shared.counters.refused(source, refusal);
+    }
+
+    /// Why requests would be refused now, if they would.
+    #[must_use]
+    pub fn unready(&self) -> Option<Refusal> {
+        let shared = &self.shared;
+        if shared.closing.load(Ordering::Acquire) {
+            return Some(shared.later(Cause::ShuttingDown, "the collector is stopping"));
+        }
+        let log = shared.log.stats();
+        if log.full {
+            return Some(shared.later(Cause::LogFull, "the log has reached its limit on disk"));
+        }
+        if let Some(error) = log.failing {
+            return Some(shared.later(Cause::DiskFailed, format!("the log cannot be written: {error}")));
+        }
+        if self.room.available_permits() == 0 {
+            return Some(shared.later(Cause::Busy, "all room for requests is taken"));
+        }
+        None
+    }
+
     /// Takes a request; when this returns `Ok`, what it held is durable.
     ///
     /// # Errors
-    /// Refused: nothing of it is stored.
-    #[allow(clippy::unused_async)]
+    /// Refused: nothing of it is stored. It has been counted.
     pub async fn submit(&self, request: Request) -> Result<Answer, Refusal> {
-        drop(request);
-        Ok(Answer::default())
+        let counters = self.shared.counters.of(request.source);
+        counters.requests.add(1);
+        counters.wire_bytes.add(request.body.len() as u64);
+        let arrival = self.shared.now();
+        let key = request.idempotency_key.as_deref().map(keys::identity_of);
+        match key.map(|key| self.shared.keys.claim(key, arrival)) {
+            Some(Claim::Answered(answer)) => {
+                self.shared.counters.answered_again.add(1);
+                return Ok(answer);
+            }
+            Some(Claim::Wait(outcome)) => {
+                self.shared.counters.answered_again.add(1);
+                return outcome.await.unwrap_or_else(|_| Err(self.shared.stopping()));
+            }
+            Some(Claim::First) | None => {}
+        }
+        let source = request.source;
+        let (reply, outcome) = oneshot::channel();
+        if let Err(refusal) = self.enqueue(Job { request, key, arrival, reply }) {
+            self.shared.counters.refused(source, &refusal);
+            if let Some(key) = key {
+                self.shared.keys.settle(key, &Err(refusal.clone()), arrival);
+            }
+            return Err(refusal);
+        }
+        outcome.await.unwrap_or_else(|_| Err(self.shared.stopping()))
     }
 
-    /// Counts a request that a receiver refused before it came this far. The one place that does.
-    pub fn refused(&self, source: Source, refusal: &Refusal) {
-        let _ = (source, refusal);
+    fn enqueue(&self, job: Job) -> Result<(), Refusal> {
+        if self.shared.log.stats().full {
+            return Err(self.shared.later(Cause::LogFull, "the log has reached its limit on disk"));
+        }
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = queue.as_ref().filter(|_| !self.shared.closing.load(Ordering::Acquire)).map(|queue| queue.send(job));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.shared.stopping()),
+        }
+    }
+
+    /// Says no to everything new; what was begun goes on.
+    pub fn stop_taking(&self) {
+        self.shared.closing.store(true, Ordering::Release);
+    }
+
+    /// Waits until everything that was taken is durable and answered, and closes the log. Blocks.
+    pub fn close(&self) {
+        self.stop_taking();
+        drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        for worker in workers {
+            if worker.join().is_err() {
+                self.shared.counters.panics.add(1);
+            }
+        }
+        self.shared.log.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,28 @@
-//! Where events are kept.
+//! Where events are kept: the schema, the write-ahead log and the hot buffer.
+//!
+//! # A tour
+//!
+//! 1. [`rows`] takes events while they are still in the classifier's hands and builds Arrow columns of them.
+//! 2. [`codec`] turns the batches of a request into the bytes of one log record.
+//! 3. [`log`] makes records durable: when it says yes, they survive a kill and a power failure.
+//! 4. [`hot`] keeps the newest records in memory, as a snapshot that readers share.
+//!
+//! [`Table`] says what is stored; [`DataDirectory`] says where.
+//!
+//! # What is not here
+//!
+//! No sockets, no clock but for measuring, no SQL.
+
+pub mod codec;
+mod directory;
 pub mod disk;
-pub mod lock;
+pub mod hot;
+pub mod json;
+mod lock;
 pub mod log;
+pub mod rows;
+pub mod schema;
+
+pub use directory::{DataDirectory, DirectoryError};
+pub use lock::{DirectoryLock, LockError};
+pub use schema::Table;

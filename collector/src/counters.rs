@@ -1,0 +1,175 @@
+//! What happened, as numbers: one closed list, counted per request and not per record.
+//!
+//! Every refusal and every drop is in here by its reason; nothing disappears without a trace.
+
+use crate::refusal::{Cause, Refusal};
+use crate::source::Source;
+use std::sync::atomic::{AtomicU64, Ordering};
+use taxonomy::Reason;
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it.
+    pub fn add(&self, count: u64) {
+        if count > 0 {
+            self.0.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Its value.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why records could not be used, as words of a closed list: the classifier's reasons, and one of the readers.
+pub const RECORD_REASONS: [&str; 9] = [
+    Reason::NotJson { at: 0 }.as_str(),
+    Reason::InvalidUtf8.as_str(),
+    Reason::TooLong.as_str(),
+    Reason::TooDeep.as_str(),
+    Reason::NoEnvelope.as_str(),
+    Reason::NotAReply.as_str(),
+    Reason::TooManyLevels.as_str(),
+    Reason::TooManyEvents.as_str(),
+    MALFORMED,
+];
+
+/// A span or log record whose bytes are not one.
+pub(crate) const MALFORMED: &str = "malformed";
+
+/// The place of a reason in [`RECORD_REASONS`].
+pub(crate) fn reason_place(word: &str) -> usize {
+    RECORD_REASONS.iter().position(|known| *known == word).unwrap_or(RECORD_REASONS.len() - 1)
+}
+
+/// What one request brought; added to the counters when it is durable.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Lines, spans or log records that could be read.
+    pub accepted: u64,
+    /// Those that held nothing of ours.
+    pub unrecognized: u64,
+    /// Those that could not be read.
+    pub rejected: u64,
+    /// Records by why they could not be used, as in [`RECORD_REASONS`].
+    pub reasons: [u64; RECORD_REASONS.len()],
+    /// Errors, warnings and audit events.
+    pub events: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Events and calls that had been sent before.
+    pub repeats: u64,
+    /// Events whose time was unusable and became the time of arrival.
+    pub times_replaced: u64,
+}
+
+/// Declares the counters of a source that a tally feeds.
+macro_rules! source_counters {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// What came in by one receiver.
+        #[derive(Debug, Default)]
+        pub struct SourceCounters {
+            /// Requests that came, refused ones included.
+            pub requests: Counter,
+            /// Bytes that came, as they came.
+            pub wire_bytes: Counter,
+            /// Bytes after decompression.
+            pub body_bytes: Counter,
+            /// Requests refused, by cause as in [`Cause::ALL`].
+            pub refused: [Counter; Cause::ALL.len()],
+            /// Records that could not be used, by reason as in [`RECORD_REASONS`].
+            pub reasons: [Counter; RECORD_REASONS.len()],
+            $($(#[$doc])* pub $name: Counter,)+
+        }
+
+        impl SourceCounters {
+            /// Adds what a durable request brought.
+            pub fn add(&self, tally: &Tally) {
+                $(self.$name.add(tally.$name);)+
+                for (counter, count) in self.reasons.iter().zip(tally.reasons) {
+                    counter.add(count);
+                }
+            }
+
+            /// The counters that a tally feeds, with their names.
+            #[must_use]
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.get()),)+]
+            }
+        }
+    };
+}
+
+source_counters! {
+    /// Lines, spans or log records that could be read.
+    accepted,
+    /// Those that held nothing of ours.
+    unrecognized,
+    /// Those that could not be read.
+    rejected,
+    /// Errors, warnings and audit events.
+    events,
+    /// Calls.
+    calls,
+    /// Events and calls that had been sent before.
+    repeats,
+    /// Events whose time was unusable.
+    times_replaced,
+}
+
+/// Everything the collector counts.
+#[derive(Debug, Default)]
+pub struct Counters {
+    sources: [SourceCounters; Source::ALL.len()],
+    /// Connections that were closed at once, because there were too many.
+    pub connections_refused: Counter,
+    /// Requests whose sender went away before the body was whole.
+    pub broken_off: Counter,
+    /// Rejected records of which no sample was kept, because there were many.
+    pub samples_dropped: Counter,
+    /// Requests that were answered with the answer to an earlier one, by their `Idempotency-Key`.
+    pub answered_again: Counter,
+    /// Defects that were caught before they could do harm.
+    pub panics: Counter,
+    /// Records of the log that were durable but could not be read back.
+    pub unreadable_records: Counter,
+}
+
+impl Counters {
+    /// What came in by one receiver.
+    #[must_use]
+    pub fn of(&self, source: Source) -> &SourceCounters {
+        &self.sources[source as usize]
+    }
+
+    /// Counts a refusal: the one place that does.
+    pub fn refused(&self, source: Source, refusal: &Refusal) {
+        self.of(source).refused[refusal.cause as usize].add(1);
+        tracing::debug!(source = source.as_str(), cause = refusal.cause.as_str(), "refused: {refusal}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_own_place() {
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, place);
+        }
+    }
+
+    #[test]
+    fn refusals_are_counted_by_source_and_cause() {
+        let counters = Counters::default();
+        counters.refused(Source::OtlpLogs, &Refusal::new(Cause::TooLarge, "a body of 99 MiB"));
+        assert_eq!(counters.of(Source::OtlpLogs).refused[Cause::TooLarge as usize].get(), 1);
+        assert_eq!(counters.of(Source::Envelopes).refused[Cause::TooLarge as usize].get(), 0);
+    }
+}

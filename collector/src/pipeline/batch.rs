@@ -1,0 +1,204 @@
+//! The rows of one log record while they are gathered, and what has to happen when it is durable or is not.
+//!
+//! Several small requests share a record when they wait for a worker together, so that the cost of a record
+//! is shared under load.
+//!
+//! What always holds: a request that is refused while it is read leaves no row. Builders cannot take rows
+//! back, so the record is closed at the mark before it ([`Mark`]).
+
+use super::{Answer, Shared, keys};
+use crate::counters::Tally;
+use crate::refusal::{Cause, Refusal};
+use crate::source::Source;
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use std::sync::Arc;
+use store::Table;
+use store::codec::{CodecError, Encoder};
+use store::hot::HotRecord;
+use store::log::CommitError;
+use store::rows::{EventRows, KeptAnswer, RejectRows, RequestRows, TrafficRows};
+use tokio::sync::oneshot;
+
+/// The builders of all tables.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) events: EventRows,
+    pub(super) traffic: TrafficRows,
+    pub(super) rejects: RejectRows,
+    requests: RequestRows,
+}
+
+/// How many rows there were before a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    rows: [usize; Table::ALL.len()],
+    remembered: usize,
+}
+
+/// A request that has been read, and waits for its rows to be durable.
+pub(super) struct Waiting {
+    pub(super) source: Source,
+    pub(super) key: Option<u128>,
+    pub(super) answer: Answer,
+    pub(super) tally: Tally,
+    pub(super) reply: oneshot::Sender<keys::Outcome>,
+    /// The room of the body, given back with the answer.
+    pub(super) room: Vec<tokio::sync::OwnedSemaphorePermit>,
+}
+
+/// One log record in the making.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) rows: Rows,
+    /// Identities that were remembered for these rows.
+    pub(super) remembered: Vec<u128>,
+    /// The log's epoch when the first request was begun.
+    pub(super) epoch: u64,
+    /// A repeat of something that may not be durable yet was found: the answer must wait for it.
+    pub(super) leans_on_others: bool,
+    waiting: Vec<Waiting>,
+}
+
+impl Batch {
+    pub(super) fn mark(&self) -> Mark {
+        let rows = &self.rows;
+        Mark {
+            rows: [rows.events.len(), rows.traffic.len(), rows.rejects.len(), rows.requests.len()],
+            remembered: self.remembered.len(),
+        }
+    }
+
+    /// How many rows there are; small requests share a record up to a point.
+    pub(super) fn len(&self) -> usize {
+        self.mark().rows.iter().sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds a request that has been read whole.
+    pub(super) fn finish(&mut self, waiting: Waiting, now: i64) {
+        if let Some(key) = waiting.key {
+            self.rows.requests.push(KeptAnswer { time: now, key, answer: &waiting.answer.to_json() });
+        }
+        self.waiting.push(waiting);
+    }
+
+    /// Takes the batch, without the rows after a mark, as the bytes of a record and the promise to answer.
+    pub(super) fn close(
+        &mut self,
+        mark: Mark,
+        encoder: &mut Encoder,
+        shared: &Arc<Shared>,
+    ) -> Result<(Buffer, Promise), CodecError> {
+        let mut taken = std::mem::take(self);
+        shared.repeats.forget(&taken.remembered[mark.remembered..]);
+        taken.remembered.truncate(mark.remembered);
+        let record = taken.rows.encode(mark, encoder);
+        let promise = Promise {
+            shared: Arc::clone(shared),
+            remembered: taken.remembered,
+            waiting: taken.waiting,
+        };
+        match record {
+            Ok(record) => Ok((Buffer::from_vec(record), promise)),
+            Err(error) => {
+                promise.refuse(&Refusal::new(Cause::Internal, error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a batch up whose builders cannot be trusted any more.
+    pub(super) fn abandon(self, shared: &Arc<Shared>, refusal: &Refusal) {
+        let promise =
+            Promise { shared: Arc::clone(shared), remembered: self.remembered, waiting: self.waiting };
+        promise.refuse(refusal);
+    }
+
+    /// True when the senders can be told yes without the log.
+    pub(super) fn has_nothing_to_store(&self) -> bool {
+        self.len() == 0 && !self.leans_on_others
+    }
+}
+
+impl Rows {
+    fn encode(&mut self, mark: Mark, encoder: &mut Encoder) -> Result<Vec<u8>, CodecError> {
+        let batches = [
+            self.events.finish()?,
+            self.traffic.finish()?,
+            self.rejects.finish()?,
+            self.requests.finish()?,
+        ];
+        let weight: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let mut record = Vec::with_capacity(weight / 2);
+        for ((table, batch), rows) in Table::ALL.into_iter().zip(batches).zip(mark.rows) {
+            if rows > 0 {
+                encoder.append(&mut record, table, &batch.slice(0, rows))?;
+            }
+        }
+        record.shrink_to_fit();
+        Ok(record)
+    }
+}
+
+/// What was promised to the senders of a record: an answer, once its fate is known.
+pub(super) struct Promise {
+    shared: Arc<Shared>,
+    remembered: Vec<u128>,
+    waiting: Vec<Waiting>,
+}
+
+impl Promise {
+    /// The log has spoken: publish and say yes, or forget and refuse.
+    pub(super) fn settle(self, fate: Result<u64, CommitError>, record: &Buffer) {
+        match fate {
+            Ok(sequence) => {
+                self.shared.publish(HotRecord::new(
+                    sequence,
+                    record.clone(),
+                    Arc::clone(&self.shared.decoder),
+                ));
+                self.keep();
+            }
+            Err(error) => {
+                let refusal = self.shared.refusal_of(&error);
+                self.refuse(&refusal);
+            }
+        }
+    }
+
+    /// Says yes: everything is durable, or there was nothing to store.
+    pub(super) fn keep(self) {
+        let now = self.shared.now();
+        for waiting in self.waiting {
+            self.shared.counters.of(waiting.source).add(&waiting.tally);
+            waiting.tell(&self.shared, Ok, now);
+        }
+    }
+
+    /// Says no to everyone: nothing of this is stored.
+    pub(super) fn refuse(self, refusal: &Refusal) {
+        self.shared.repeats.forget(&self.remembered);
+        let now = self.shared.now();
+        for waiting in self.waiting {
+            self.shared.counters.refused(waiting.source, refusal);
+            waiting.tell(&self.shared, |_| Err(refusal.clone()), now);
+        }
+    }
+}
+
+impl Waiting {
+    /// Answers, and lets others with the same key know.
+    pub(super) fn tell(self, shared: &Shared, outcome: impl FnOnce(Answer) -> keys::Outcome, now: i64) {
+        let outcome = outcome(self.answer);
+        if let Some(key) = self.key {
+            shared.keys.settle(key, &outcome, now);
+        }
+        drop(self.room);
+        // A sender that went away does not need it.
+        drop(self.reply.send(outcome));
+    }
+}

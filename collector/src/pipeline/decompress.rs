@@ -1,0 +1,108 @@
+//! Decompression, within the limits: checked while it streams, so that a bomb costs what a large body costs.
+
+use super::Encoding;
+use crate::limits::Limits;
+use crate::refusal::{Cause, Refusal};
+use flate2::read::MultiGzDecoder;
+use std::io::{self, Read};
+
+/// The most that a zstd frame may ask us to remember, as a power of two: what its specification recommends
+/// that every decoder support, and no more, since it is memory.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// The decompressed body: as it came, or in `buffer`.
+pub(super) fn decompress<'b>(
+    encoding: Encoding,
+    body: &'b [u8],
+    buffer: &'b mut Vec<u8>,
+    limits: &Limits,
+) -> Result<&'b [u8], Refusal> {
+    buffer.clear();
+    // A buffer that a giant left behind is not kept.
+    buffer.shrink_to(limits.large_bytes);
+    match encoding {
+        Encoding::Identity => return Ok(body),
+        Encoding::Gzip => read_all(MultiGzDecoder::new(body), "gzip", buffer, limits)?,
+        Encoding::Zstd => read_all(zstd(body).map_err(|error| bad("zstd", &error))?, "zstd", buffer, limits)?,
+    }
+    Ok(buffer)
+}
+
+fn zstd(body: &[u8]) -> io::Result<impl Read> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+    Ok(decoder)
+}
+
+fn read_all(reader: impl Read, name: &str, buffer: &mut Vec<u8>, limits: &Limits) -> Result<(), Refusal> {
+    let limit = limits.body_bytes;
+    reader.take(limit as u64 + 1).read_to_end(buffer).map_err(|error| bad(name, &error))?;
+    if buffer.len() > limit {
+        let detail = format!("the body is over {} MiB after decompression", limit >> 20);
+        return Err(Refusal::new(Cause::TooLarge, detail));
+    }
+    Ok(())
+}
+
+fn bad(name: &str, error: &io::Error) -> Refusal {
+    Refusal::new(Cause::BadCompression, format!("the body is not {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn limits() -> Limits {
+        Limits { body_bytes: 1 << 20, large_bytes: 1 << 16, ..Limits::default() }
+    }
+
+    fn cause_of(encoding: Encoding, body: &[u8]) -> Cause {
+        decompress(encoding, body, &mut Vec::new(), &limits()).unwrap_err().cause
+    }
+
+    #[test]
+    fn what_went_in_comes_out() {
+        let text = b"one line\n".repeat(1000);
+        let mut buffer = Vec::new();
+        let two_members = [gzip(&text[..4500]), gzip(&text[4500..])].concat();
+        assert_eq!(decompress(Encoding::Gzip, &two_members, &mut buffer, &limits()).unwrap(), text);
+        let zstd = zstd::encode_all(&text[..], 3).unwrap();
+        assert_eq!(decompress(Encoding::Zstd, &zstd, &mut buffer, &limits()).unwrap(), text);
+        assert_eq!(decompress(Encoding::Identity, &text, &mut buffer, &limits()).unwrap(), text);
+    }
+
+    #[test]
+    fn bombs_stop_at_the_limit() {
+        let zeros = vec![0; 8 << 20];
+        assert_eq!(cause_of(Encoding::Gzip, &gzip(&zeros)), Cause::TooLarge);
+        assert_eq!(cause_of(Encoding::Zstd, &zstd::encode_all(&zeros[..], 3).unwrap()), Cause::TooLarge);
+    }
+
+    #[test]
+    fn bad_data_is_refused() {
+        let mut cut = gzip(b"hello hello hello");
+        cut.truncate(cut.len() - 3);
+        for body in [&b"not compressed"[..], b"", &cut] {
+            assert_eq!(cause_of(Encoding::Gzip, body), Cause::BadCompression);
+        }
+        let cut = zstd::encode_all(&b"hello hello"[..], 3).unwrap();
+        for body in [&b"not compressed"[..], &cut[..cut.len() - 2]] {
+            assert_eq!(cause_of(Encoding::Zstd, body), Cause::BadCompression);
+        }
+    }
+
+    #[test]
+    fn a_window_that_wants_too_much_memory_is_refused() {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.write_all(b"small").unwrap();
+        assert_eq!(cause_of(Encoding::Zstd, &encoder.finish().unwrap()), Cause::BadCompression);
+    }
+}

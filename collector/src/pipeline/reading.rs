@@ -1,0 +1,236 @@
+//! One request while it is read: takes records one by one, turns them into rows, keeps the tally.
+
+use super::batch::Batch;
+use super::traffic::Traffic;
+use super::{Answer, Defaults, Rejected, Shared};
+use crate::counters::{Tally, reason_place};
+use crate::limits::Limits;
+use crate::source::Source;
+use store::rows::Reject;
+use taxonomy::signal::{LogRecord, Resource, Span};
+use taxonomy::{Call, Classifier, Event, Origin, Reason, Sink, TimeSource};
+use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
+
+/// One request as a [`ReadBody`](super::ReadBody) sees it.
+pub struct Reading<'w> {
+    pub(super) shared: &'w Shared,
+    pub(super) classifier: &'w mut Classifier,
+    pub(super) batch: &'w mut Batch,
+    pub(super) traffic: &'w mut Traffic,
+    pub(super) source: Source,
+    pub(super) defaults: &'w Defaults,
+    /// When the request arrived, in microseconds since 1970.
+    pub(super) arrival: i64,
+    /// What the identities of records without one of their own are made from.
+    pub(super) identity: u128,
+    /// What the rows weighed before this request.
+    pub(super) bytes_before: usize,
+    pub(super) tally: Tally,
+    pub(super) answer: Answer,
+}
+
+impl Reading<'_> {
+    /// The bounds in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// A line of an envelope log, by its place in the body, from 1. Blank lines hold nothing.
+    pub fn line(&mut self, number: u64, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        self.classify(number, line, None, |classifier, origin, sink| classifier.classify(line, origin, sink));
+    }
+
+    /// A span, by its place in the body, from 1.
+    pub fn span(&mut self, number: u64, span: &Span<'_>, resource: &Resource<'_>) {
+        let identity = span.trace_id.zip(span.span_id).map(|(trace, span)| identity_of(&trace, &span));
+        self.classify(number, span.name.as_bytes(), identity, |classifier, origin, sink| {
+            classifier.span(span, resource, origin, sink);
+        });
+    }
+
+    /// A log record, by its place in the body, from 1.
+    pub fn log(&mut self, number: u64, record: &LogRecord<'_>, resource: &Resource<'_>) {
+        let identity = record.trace_id.zip(record.span_id).map(|(trace, span)| identity_of(&trace, &span));
+        self.classify(number, b"", identity, |classifier, origin, sink| {
+            classifier.log(record, resource, origin, sink);
+        });
+    }
+
+    /// A record that cannot be read: counted, sampled, listed in the answer. `sample` is what came.
+    pub fn reject(&mut self, number: u64, reason: &'static str, detail: &str, sample: &[u8]) {
+        self.tally.rejected += 1;
+        self.tally.reasons[reason_place(reason)] += 1;
+        self.answer.rejected_count += 1;
+        if self.answer.rejected.len() < self.shared.limits.rejected_listed {
+            self.answer.rejected.push(Rejected { line: number, reason: detail.to_owned() });
+        }
+        self.sample(number, reason, detail, sample);
+    }
+
+    /// True when the rows of this request have outgrown the limit: it will be refused, so nothing more is read.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.batch.rows.events.bytes() - self.bytes_before > self.shared.limits.batch_bytes
+    }
+
+    fn classify(
+        &mut self,
+        number: u64,
+        sample: &[u8],
+        span: Option<u128>,
+        classify: impl FnOnce(&mut Classifier, &Origin<'_>, &mut Rows<'_>),
+    ) {
+        if self.is_over_limit() {
+            return;
+        }
+        let origin = Origin {
+            source: Some(self.source.as_str()),
+            service: self.defaults.service.as_deref(),
+            environment: self.defaults.environment.as_deref(),
+            dialect: self.defaults.dialect,
+            arrival: self.arrival,
+            identity: xxh3_128_with_seed(&self.identity.to_le_bytes(), number),
+        };
+        let mut rows = Rows {
+            shared: self.shared,
+            batch: self.batch,
+            traffic: self.traffic,
+            tally: &mut self.tally,
+            source: self.source,
+            arrival: self.arrival,
+            span,
+            unusable: None,
+        };
+        classify(self.classifier, &origin, &mut rows);
+        match rows.unusable {
+            Some(reason) if reason.is_unreadable() => {
+                self.reject(number, reason.as_str(), &reason.to_string(), sample);
+            }
+            Some(reason) => {
+                self.tally.accepted += 1;
+                self.tally.unrecognized += 1;
+                self.tally.reasons[reason_place(reason.as_str())] += 1;
+                self.sample(number, reason.as_str(), &reason.to_string(), sample);
+            }
+            None => self.tally.accepted += 1,
+        }
+    }
+
+    /// Keeps the beginning of a record that could not be used, within the bounds, without its secrets.
+    fn sample(&mut self, number: u64, reason: &str, detail: &str, sample: &[u8]) {
+        if !self.shared.samples.take(self.arrival) {
+            self.shared.counters.samples_dropped.add(1);
+            return;
+        }
+        let text = self.shared.sample_of(sample);
+        self.batch.rows.rejects.push(Reject {
+            time: self.arrival,
+            source: self.source.as_str(),
+            service: self.defaults.service.as_deref(),
+            reason,
+            detail,
+            line: i64::try_from(number).unwrap_or(i64::MAX),
+            bytes: i64::try_from(sample.len()).unwrap_or(i64::MAX),
+            sample: &text,
+        });
+    }
+}
+
+/// Takes what one record yields.
+struct Rows<'r> {
+    shared: &'r Shared,
+    batch: &'r mut Batch,
+    traffic: &'r mut Traffic,
+    tally: &'r mut Tally,
+    source: Source,
+    arrival: i64,
+    /// The span that the record is or belongs to.
+    span: Option<u128>,
+    /// The first reason why the record, or a part of it, could not be used.
+    unusable: Option<Reason>,
+}
+
+impl Rows<'_> {
+    /// True when an event was sent before, or its span or log record already told of it.
+    fn is_repeat(&mut self, event: &Event<'_>) -> bool {
+        let pair = match (self.source, self.span) {
+            (Source::Envelopes, _) => return false,
+            (Source::OtlpTraces, Some(span)) => Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical))),
+            (Source::OtlpLogs, Some(span)) => Some((told_by(LOG, span, &event.canonical), told_by(SPAN, span, &event.canonical))),
+            (_, None) => None,
+        };
+        let is_told = pair.is_some_and(|(_, other)| self.shared.repeats.knows(other));
+        if is_told || !self.remember(event.event_id) {
+            self.batch.leans_on_others = true;
+            return true;
+        }
+        if let Some((mine, _)) = pair {
+            self.remember(mine);
+        }
+        false
+    }
+
+    /// Remembers an identity together with this batch; true when it is new.
+    fn remember(&mut self, identity: u128) -> bool {
+        let is_new = self.shared.repeats.remember(identity, self.arrival);
+        if is_new {
+            self.batch.remembered.push(identity);
+        }
+        is_new
+    }
+
+    /// True when the span of this call has been counted before.
+    fn is_counted(&mut self) -> bool {
+        let Some(span) = self.span else { return false };
+        if self.remember(xxh3_128(&span.to_le_bytes())) {
+            return false;
+        }
+        self.batch.leans_on_others = true;
+        true
+    }
+}
+
+impl Sink for Rows<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        if self.is_repeat(event) {
+            self.tally.repeats += 1;
+            return;
+        }
+        self.tally.events += 1;
+        self.tally.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
+        self.batch.rows.events.push(event, self.arrival);
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        if self.source == Source::OtlpTraces && self.is_counted() {
+            self.tally.repeats += 1;
+            return;
+        }
+        self.tally.calls += call.count;
+        self.traffic.add(call);
+    }
+
+    fn unrecognized(&mut self, reason: Reason) {
+        self.unusable.get_or_insert(reason);
+    }
+}
+
+/// The two signals that tell of a span's failure.
+pub(super) const SPAN: u64 = 1;
+pub(super) const LOG: u64 = 2;
+
+/// The identity of "this signal told that this span failed with this code".
+pub(super) fn told_by(signal: u64, span: u128, canonical: &str) -> u128 {
+    span ^ xxh3_128_with_seed(canonical.as_bytes(), signal)
+}
+
+/// The identity of a span.
+pub(super) fn identity_of(trace: &[u8; 16], span: &[u8; 8]) -> u128 {
+    let mut bytes = [0; 24];
+    bytes[..16].copy_from_slice(trace);
+    bytes[16..].copy_from_slice(span);
+    xxh3_128(&bytes)
+}

@@ -1,0 +1,101 @@
+//! What goes into the pipeline, and what comes out.
+
+use super::Reading;
+use crate::counters::Tally;
+use crate::refusal::Refusal;
+use crate::source::Source;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use taxonomy::Dialect;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How a body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// Not at all.
+    #[default]
+    Identity,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
+
+impl Encoding {
+    /// True when the body may be much larger than what came.
+    pub(super) const fn is_compressed(self) -> bool {
+        !matches!(self, Self::Identity)
+    }
+}
+
+/// A request that was read whole, and is within the limits on what arrives.
+#[derive(Debug)]
+pub struct Request {
+    /// The receiver.
+    pub source: Source,
+    /// The body as it came.
+    pub body: Bytes,
+    /// How it is compressed; a worker decompresses it, within the limits.
+    pub encoding: Encoding,
+    /// Reads the decompressed body into rows; runs on a worker thread.
+    pub read: ReadBody,
+    /// What holds for records that do not say.
+    pub defaults: Defaults,
+    /// The sender's `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
+    /// The room that the body takes; given back when the request is answered.
+    pub room: Vec<OwnedSemaphorePermit>,
+}
+
+/// What holds for records that do not say.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// The service.
+    pub service: Option<String>,
+    /// The environment.
+    pub environment: Option<String>,
+    /// The dialect.
+    pub dialect: Option<Dialect>,
+}
+
+/// Turns a decompressed body into rows. A refusal means that nothing of the body is stored.
+pub type ReadBody = fn(&[u8], &mut Reading<'_>) -> Result<(), Refusal>;
+
+/// What became of a request. It is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answer {
+    /// Lines, spans or log records that were read.
+    pub accepted: u64,
+    /// Events that they yielded.
+    pub events: u64,
+    /// Records that held nothing of ours.
+    pub unrecognized: u64,
+    /// Records that could not be read; at most `Limits::rejected_listed` are listed.
+    pub rejected: Vec<Rejected>,
+    /// How many could not be read in all.
+    pub rejected_count: u64,
+}
+
+impl Answer {
+    pub(super) fn with(self, tally: &Tally) -> Self {
+        Self { accepted: tally.accepted, events: tally.events, unrecognized: tally.unrecognized, ..self }
+    }
+
+    /// As it is kept in the log.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// A record that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// Its place, from 1.
+    pub line: u64,
+    /// Why, and what to do.
+    pub reason: String,
+}

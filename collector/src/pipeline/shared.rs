@@ -1,0 +1,114 @@
+//! What the workers and the way in share.
+
+use super::keys::Keys;
+use super::repeats::Repeats;
+use super::samples::Samples;
+use super::{Parts, StartError};
+use crate::counters::Counters;
+use crate::limits::Limits;
+use crate::refusal::{Cause, Refusal};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use store::codec::{CodecError, Decoder};
+use store::hot::{Hot, HotRecord};
+use store::log::{CommitError, Log};
+use taxonomy::Rules;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// Microseconds since 1970, now.
+pub type Clock = fn() -> i64;
+
+/// How far beyond a sample a secret is looked for.
+const SAMPLE_MARGIN: usize = 1024;
+
+/// Shared by all; what changes in it is atomic or behind a short lock.
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) rules: Arc<Rules>,
+    pub(super) log: Log,
+    pub(super) hot: Arc<Hot>,
+    pub(super) decoder: Arc<Decoder>,
+    pub(super) counters: Counters,
+    pub(super) repeats: Repeats,
+    pub(super) keys: Keys,
+    pub(super) samples: Samples,
+    pub(super) closing: AtomicBool,
+    /// Held by the worker that works on a large request.
+    pub(super) large: Mutex<()>,
+    clock: Clock,
+    /// Identities of requests without one: random from start to start, counted within.
+    seed: [u8; 16],
+    requests: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Result<Self, StartError> {
+        let Parts { limits, rules, log, hot, clock, workers: _ } = parts;
+        let mut seed = [0; 16];
+        getrandom::fill(&mut seed).map_err(std::io::Error::from)?;
+        Ok(Self {
+            limits,
+            rules,
+            log,
+            hot,
+            decoder: Arc::new(Decoder::current()?),
+            counters: Counters::default(),
+            repeats: Repeats::new(limits.repeat_window, limits.repeats),
+            keys: Keys::new(limits.key_window, limits.keys),
+            samples: Samples::new(limits.rejects_per_minute),
+            closing: AtomicBool::new(false),
+            large: Mutex::new(()),
+            clock,
+            seed,
+            requests: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// An identity that no other request has.
+    pub(super) fn next_identity(&self) -> u128 {
+        xxh3_128_with_seed(&self.seed, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Makes a durable record readable.
+    pub(super) fn publish(&self, record: Result<HotRecord, CodecError>) {
+        match record {
+            Ok(record) => self.hot.publish(record),
+            Err(error) => {
+                self.counters.unreadable_records.add(1);
+                tracing::error!("a record is durable but cannot be read back: {error}");
+            }
+        }
+    }
+
+    /// The beginning of a record that could not be used, without its secrets.
+    pub(super) fn sample_of(&self, record: &[u8]) -> String {
+        let limit = self.limits.reject_sample_bytes;
+        // Redacted with a margin, then cut: half a secret would not be known for one.
+        let start = String::from_utf8_lossy(&record[..record.len().min(limit + SAMPLE_MARGIN)]);
+        let clean = self.rules.redactor().text(&start);
+        clean[..clean.floor_char_boundary(limit)].to_owned()
+    }
+
+    pub(super) fn later(&self, cause: Cause, detail: impl Into<String>) -> Refusal {
+        Refusal::later(cause, detail, self.limits.retry_after)
+    }
+
+    pub(super) fn stopping(&self) -> Refusal {
+        self.later(Cause::ShuttingDown, "the collector is stopping")
+    }
+
+    /// What a sender is told when its record is not stored.
+    pub(super) fn refusal_of(&self, error: &CommitError) -> Refusal {
+        match error {
+            CommitError::Full => self.later(Cause::LogFull, "the log has reached its limit on disk"),
+            CommitError::NoSpace | CommitError::Io(_) => self.later(Cause::DiskFailed, error.to_string()),
+            CommitError::Stale => self.later(Cause::Busy, "an earlier request could not be stored"),
+            CommitError::TooLarge => Refusal::new(Cause::TooLarge, error.to_string()),
+            CommitError::Closed => self.stopping(),
+        }
+    }
+}

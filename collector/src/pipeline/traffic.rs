@@ -1,0 +1,203 @@
+//! Calls of one request, summed by minute and by what is alike about them.
+//!
+//! Most records are calls that worked and leave nothing but this sum, so that adding one call to a sum that
+//! is already there allocates nothing.
+
+use crate::source::Source;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
+use taxonomy::{Call, Dialect, Outcome};
+
+const MINUTE_US: i64 = 60_000_000;
+
+/// The sums of one request.
+#[derive(Default)]
+pub(super) struct Traffic {
+    hasher: foldhash::fast::RandomState,
+    /// Places in `sums`, by the hash of their key.
+    places: HashTable<usize>,
+    sums: Vec<Sum>,
+}
+
+/// What is alike about calls that are summed.
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'k> {
+    minute: i64,
+    service: Option<&'k str>,
+    environment: Option<&'k str>,
+    operation: Option<&'k str>,
+    dialect: Dialect,
+    outcome: Outcome,
+    span_kind: Option<&'k str>,
+}
+
+impl<'k> Key<'k> {
+    fn of(call: &Call<'k>) -> Self {
+        Self {
+            minute: call.time.div_euclid(MINUTE_US) * MINUTE_US,
+            service: call.service,
+            environment: call.environment,
+            operation: call.operation,
+            dialect: call.dialect,
+            outcome: call.outcome,
+            span_kind: call.span_kind,
+        }
+    }
+}
+
+struct Sum {
+    minute: i64,
+    service: Option<Box<str>>,
+    environment: Option<Box<str>>,
+    operation: Option<Box<str>>,
+    dialect: Dialect,
+    outcome: Outcome,
+    span_kind: Option<Box<str>>,
+    calls: i64,
+    timed: i64,
+    duration_sum_us: i64,
+    buckets: [i64; BUCKET_BOUNDS_US.len()],
+}
+
+impl Sum {
+    fn new(key: &Key<'_>) -> Self {
+        Self {
+            minute: key.minute,
+            service: key.service.map(Box::from),
+            environment: key.environment.map(Box::from),
+            operation: key.operation.map(Box::from),
+            dialect: key.dialect,
+            outcome: key.outcome,
+            span_kind: key.span_kind.map(Box::from),
+            calls: 0,
+            timed: 0,
+            duration_sum_us: 0,
+            buckets: [0; BUCKET_BOUNDS_US.len()],
+        }
+    }
+
+    fn key(&self) -> Key<'_> {
+        Key {
+            minute: self.minute,
+            service: self.service.as_deref(),
+            environment: self.environment.as_deref(),
+            operation: self.operation.as_deref(),
+            dialect: self.dialect,
+            outcome: self.outcome,
+            span_kind: self.span_kind.as_deref(),
+        }
+    }
+
+    fn add(&mut self, call: &Call<'_>) {
+        let count = i64::try_from(call.count).unwrap_or(i64::MAX);
+        self.calls = self.calls.saturating_add(count);
+        let Some(duration) = call.duration_us.filter(|duration| *duration >= 0) else { return };
+        self.timed = self.timed.saturating_add(count);
+        self.duration_sum_us = self.duration_sum_us.saturating_add(duration.saturating_mul(count));
+        for (bucket, bound) in self.buckets.iter_mut().zip(BUCKET_BOUNDS_US) {
+            *bucket = bucket.saturating_add(if duration <= bound { count } else { 0 });
+        }
+    }
+
+    fn row(&self, source: Source) -> TrafficRow<'_> {
+        TrafficRow {
+            minute: self.minute,
+            service: self.service.as_deref(),
+            environment: self.environment.as_deref(),
+            operation: self.operation.as_deref(),
+            dialect: self.dialect,
+            outcome: self.outcome,
+            span_kind: self.span_kind.as_deref(),
+            source: source.as_str(),
+            calls: self.calls,
+            timed: self.timed,
+            duration_sum_us: self.duration_sum_us,
+            buckets: self.buckets,
+        }
+    }
+}
+
+impl Traffic {
+    /// Adds calls to their sum.
+    pub(super) fn add(&mut self, call: &Call<'_>) {
+        let Self { hasher, places, sums } = self;
+        let key = Key::of(call);
+        let hash = hasher.hash_one(&key);
+        let place = match places.find(hash, |&place| sums[place].key() == key) {
+            Some(&place) => place,
+            None => {
+                sums.push(Sum::new(&key));
+                let place = sums.len() - 1;
+                places.insert_unique(hash, place, |&place| hasher.hash_one(sums[place].key()));
+                place
+            }
+        };
+        sums[place].add(call);
+    }
+
+    /// Appends the sums as rows.
+    pub(super) fn write(&self, source: Source, rows: &mut TrafficRows) {
+        for sum in &self.sums {
+            rows.push(sum.row(source));
+        }
+    }
+
+    /// Ready for the next request.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        self.sums.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taxonomy::TimeSource;
+
+    fn call(time: i64, operation: &str, outcome: Outcome, duration_us: Option<i64>) -> Call<'_> {
+        Call {
+            dialect: Dialect::McpAql,
+            outcome,
+            count: 1,
+            time,
+            time_source: TimeSource::Record,
+            service: Some("s"),
+            environment: None,
+            operation: Some(operation),
+            span_kind: None,
+            duration_us,
+        }
+    }
+
+    #[test]
+    fn calls_that_are_alike_are_one_sum() {
+        let mut traffic = Traffic::default();
+        traffic.add(&call(59_999_999, "a", Outcome::Ok, Some(1_000)));
+        traffic.add(&call(1, "a", Outcome::Ok, Some(2_000_000)));
+        traffic.add(&call(2, "a", Outcome::Ok, None));
+        traffic.add(&call(60_000_000, "a", Outcome::Ok, None));
+        traffic.add(&call(3, "b", Outcome::Ok, None));
+        traffic.add(&call(4, "a", Outcome::Hidden, None));
+        traffic.add(&call(-1, "a", Outcome::Ok, None));
+        let sums: Vec<_> = traffic.sums.iter().map(|sum| (sum.minute, sum.calls)).collect();
+        assert_eq!(sums, [(0, 3), (60_000_000, 1), (0, 1), (0, 1), (-60_000_000, 1)]);
+        let first = traffic.sums[0].row(Source::Envelopes);
+        assert_eq!((first.timed, first.duration_sum_us), (2, 2_001_000));
+        assert_eq!((first.buckets[0], first.buckets[9], first.buckets[10]), (1, 1, 2));
+        let mut rows = TrafficRows::default();
+        traffic.write(Source::Envelopes, &mut rows);
+        assert_eq!(rows.len(), 5);
+        traffic.clear();
+        assert!(traffic.sums.is_empty());
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_overflow() {
+        let mut traffic = Traffic::default();
+        let absurd = Call { count: u64::MAX, ..call(i64::MIN, "a", Outcome::Ok, Some(i64::MAX)) };
+        traffic.add(&absurd);
+        traffic.add(&absurd);
+        assert_eq!(traffic.sums[0].duration_sum_us, i64::MAX);
+    }
+}

@@ -1,0 +1,27 @@
+//! Where records come in.
+
+/// A receiver, by what it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// `POST /v1/envelopes`.
+    Envelopes,
+    /// OTLP spans.
+    OtlpTraces,
+    /// OTLP log records.
+    OtlpLogs,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs];
+
+    /// A short, stable word: a column value and a metric label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Envelopes => "envelopes",
+            Self::OtlpTraces => "otlp_traces",
+            Self::OtlpLogs => "otlp_logs",
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The data directory: what stands where, and the key that token hashes are made with.
+
+use crate::lock::{DirectoryLock, LockError};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a data directory cannot be used. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It cannot be made, read or written.
+    #[error(
+        "cannot use the data directory {path}: {error}; check its owner and permissions, or choose another with --data-dir"
+    )]
+    Unusable {
+        /// The directory, or the file in it.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It is not there, and was to be read only.
+    #[error("there is no data directory {0}; give the one that `faultline serve` uses with --data-dir")]
+    Missing(String),
+    /// Another process has it.
+    #[error(transparent)]
+    Taken(#[from] LockError),
+    /// The key file holds something else.
+    #[error(
+        "{0} does not hold 32 hex digits; restore it from a backup, or remove it to start with a new key (token hashes will differ)"
+    )]
+    BadKey(String),
+}
+
+/// A data directory.
+#[derive(Debug, Clone)]
+pub struct DataDirectory {
+    path: PathBuf,
+}
+
+impl DataDirectory {
+    /// Makes the directory if need be, for this user's eyes only, and takes its lock.
+    ///
+    /// # Errors
+    /// When it cannot be used, or another process has it.
+    pub fn claim(path: &Path) -> Result<(Self, DirectoryLock), DirectoryError> {
+        let directory = Self { path: path.to_owned() };
+        directory.make(path)?;
+        let lock = DirectoryLock::take(path)?;
+        directory.make(&directory.log())?;
+        Ok((directory, lock))
+    }
+
+    /// A directory to read, which another process may be using.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn existing(path: &Path) -> Result<Self, DirectoryError> {
+        if path.is_dir() {
+            Ok(Self { path: path.to_owned() })
+        } else {
+            Err(DirectoryError::Missing(path.display().to_string()))
+        }
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the write-ahead log is.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// Where a running server says its addresses.
+    #[must_use]
+    pub fn endpoints(&self) -> PathBuf {
+        self.path.join("endpoints.json")
+    }
+
+    /// The key of token hashes: kept, so that a token can be followed across restarts; made if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, written, or understood.
+    pub fn hash_key(&self) -> Result<[u8; 16], DirectoryError> {
+        let path = self.path.join("hash.key");
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                parse_key(text.trim()).ok_or_else(|| DirectoryError::BadKey(path.display().to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                new_key(&path).map_err(|error| unusable(&path, error))
+            }
+            Err(error) => Err(unusable(&path, error)),
+        }
+    }
+
+    /// Writes a file whole or not at all.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), DirectoryError> {
+        write_whole(path, content).map_err(|error| unusable(path, error))
+    }
+
+    fn make(&self, path: &Path) -> Result<(), DirectoryError> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|error| unusable(&self.path, error))
+    }
+}
+
+fn unusable(path: &Path, error: io::Error) -> DirectoryError {
+    DirectoryError::Unusable { path: path.display().to_string(), error }
+}
+
+fn parse_key(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+fn new_key(path: &Path) -> io::Result<[u8; 16]> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key)?;
+    write_whole(path, format!("{:032x}\n", u128::from_be_bytes(key)).as_bytes())?;
+    Ok(key)
+}
+
+/// Written beside, synced, then renamed: a crash leaves the old file or the new one.
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_key_stays_and_is_ours_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, _lock) = DataDirectory::claim(&folder.path().join("new/data")).unwrap();
+        let key = directory.hash_key().unwrap();
+        assert_eq!(directory.hash_key().unwrap(), key);
+        assert_ne!(key, [0; 16]);
+        let path = directory.path().join("hash.key");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "not a key").unwrap();
+        assert!(directory.hash_key().unwrap_err().to_string().contains("32 hex digits"));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_not_made_by_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent");
+        assert!(DataDirectory::existing(&path).unwrap_err().to_string().contains("--data-dir"));
+        assert!(!path.exists());
+    }
+}

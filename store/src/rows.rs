@@ -1,0 +1,96 @@
+//! Rows on their way into Arrow: one builder for each table.
+//!
+//! A table is declared once, in one list of columns: the name, the kind of column, where the value comes
+//! from, and a sentence for whoever reads the table. The schema, the builder and the documentation are all
+//! derived from that list, so that **adding a column is adding one line**.
+//!
+//! What always holds: rows are appended whole, so that all columns of a table have the same length.
+
+pub mod column;
+mod events;
+mod rejects;
+mod requests;
+mod traffic;
+
+pub use events::EventRows;
+pub use rejects::{Reject, RejectRows};
+pub use requests::{KeptAnswer, RequestRows};
+pub use traffic::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
+
+/// Declares a table: its builder, and the description that schemas are made of.
+///
+/// `name: Kind = value, "about";` declares a column that may be null; `name: Kind! = value, "about";` one
+/// that never is. The value is an expression over the row that gives an `Option` of what the kind takes.
+macro_rules! table {
+    (
+        $(#[$doc:meta])*
+        $vis:vis $rows:ident($row:ident: $row_type:ty, $table:expr) {
+            $( $name:ident: $kind:ty = $value:expr, $nullable:ident, $about:literal; )+
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        $vis struct $rows {
+            length: usize,
+            $( $name: $kind, )+
+        }
+
+        impl $rows {
+            /// The columns, in order.
+            $vis const COLUMNS: &'static [$crate::schema::Column] = &[
+                $( $crate::schema::Column {
+                    name: stringify!($name),
+                    nullable: $crate::rows::nullable!($nullable),
+                    about: $about,
+                    data_type: <$kind as $crate::rows::column::Kind>::data_type,
+                    is_json: <$kind as $crate::rows::column::Kind>::IS_JSON,
+                }, )+
+            ];
+
+            /// Appends one row.
+            $vis fn push(&mut self, $row: $row_type) {
+                use $crate::rows::column::Kind as _;
+                $( self.$name.push($value); )+
+                self.length += 1;
+            }
+
+            /// How many rows there are.
+            #[must_use]
+            $vis fn len(&self) -> usize {
+                self.length
+            }
+
+            /// True when there is none.
+            #[must_use]
+            $vis fn is_empty(&self) -> bool {
+                self.length == 0
+            }
+
+            /// The rows as one batch; the builder is empty afterwards.
+            ///
+            /// # Errors
+            /// When columns and schema disagree, which would be a defect of this library.
+            $vis fn finish(&mut self) -> Result<arrow::array::RecordBatch, arrow::error::ArrowError> {
+                use $crate::rows::column::Kind as _;
+                self.length = 0;
+                let columns = vec![ $( self.$name.finish(), )+ ];
+                arrow::array::RecordBatch::try_new($table.schema(), columns)
+            }
+        }
+    };
+}
+
+/// Reads the word that says whether a column may be null.
+macro_rules! nullable {
+    (optional) => {
+        true
+    };
+    (always) => {
+        false
+    };
+}
+
+pub(crate) use {nullable, table};
+
+#[cfg(test)]
+mod tests;

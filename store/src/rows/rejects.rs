@@ -1,0 +1,39 @@
+//! The `rejects` table: a bounded sample of what could not be read, with the reason.
+
+use super::column::{Name, Text, Time, Whole};
+use crate::schema::Table;
+
+/// A record that could not be used.
+#[derive(Debug, Clone, Copy)]
+pub struct Reject<'r> {
+    /// When it arrived, in microseconds since 1970.
+    pub time: i64,
+    /// The receiver.
+    pub source: &'r str,
+    /// The service that the request named.
+    pub service: Option<&'r str>,
+    /// Why, as one of a closed list of words.
+    pub reason: &'r str,
+    /// Why, in a sentence.
+    pub detail: &'r str,
+    /// Its place in the request, from 1.
+    pub line: i64,
+    /// Its length.
+    pub bytes: i64,
+    /// Its beginning, without secrets.
+    pub sample: &'r str,
+}
+
+super::table! {
+    /// Builds the `rejects` table.
+    pub RejectRows(row: Reject<'_>, Table::Rejects) {
+        time: Time = Some(row.time), always, "When it arrived";
+        source: Name = Some(row.source), always, "The receiver it came in by";
+        service: Name = row.service, optional, "The service that the request named";
+        reason: Name = Some(row.reason), always, "Why, as one of a closed list of words";
+        detail: Text = Some(row.detail), always, "Why, in a sentence";
+        line: Whole = Some(row.line), always, "Its place in the request, from 1";
+        bytes: Whole = Some(row.bytes), always, "Its length";
+        sample: Text = Some(row.sample), always, "Its beginning, without secrets";
+    }
+}

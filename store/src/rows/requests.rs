@@ -1,0 +1,25 @@
+//! The answers that were given to requests with an `Idempotency-Key`: kept in the log beside the rows they
+//! speak of, so that a sender that asks again after a crash gets the same answer, and nothing is stored twice.
+
+use super::column::{Identity, Json, Time};
+use crate::schema::Table;
+
+/// The answer to a request with an `Idempotency-Key`.
+#[derive(Debug, Clone, Copy)]
+pub struct KeptAnswer<'r> {
+    /// When it was given, in microseconds since 1970.
+    pub time: i64,
+    /// The hash of the key.
+    pub key: u128,
+    /// The answer.
+    pub answer: &'r str,
+}
+
+super::table! {
+    /// Builds the list of answers; it is never a table that anybody queries.
+    pub RequestRows(row: KeptAnswer<'_>, Table::Requests) {
+        time: Time = Some(row.time), always, "When the answer was given";
+        key: Identity = Some(row.key), always, "The hash of the key";
+        answer: Json = Some(row.answer), always, "The answer";
+    }
+}

@@ -1,0 +1,164 @@
+//! Events go in, and the same come out: through the columns, the bytes of a record, and JSON.
+
+use super::{EventRows, KeptAnswer, Reject, RejectRows, RequestRows, TrafficRow, TrafficRows};
+use crate::codec::{Decoder, Encoder};
+use crate::hot::{Hot, HotRecord};
+use crate::json;
+use crate::schema::Table;
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use serde_json::Value;
+use std::sync::Arc;
+use taxonomy::{Call, Classifier, Dialect, Event, HashKey, Limits, Origin, Outcome, Reason, Registry};
+use taxonomy::{Rules, Sink};
+
+#[derive(Default)]
+struct Both {
+    rows: EventRows,
+    printed: Vec<Value>,
+}
+
+impl Sink for Both {
+    fn event(&mut self, event: &Event<'_>) {
+        self.rows.push(event, 1_700_000_000_000_000);
+        let mut line = String::new();
+        event.write_json(&mut line, None);
+        self.printed.push(serde_json::from_str(&line).unwrap());
+    }
+    fn call(&mut self, _: &Call<'_>) {}
+    fn unrecognized(&mut self, reason: Reason) {
+        panic!("{reason}");
+    }
+}
+
+fn classified(lines: &[&str]) -> Both {
+    let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, Limits::default());
+    let mut classifier = Classifier::new(Arc::new(rules));
+    let mut both = Both::default();
+    for (place, line) in lines.iter().enumerate() {
+        let origin = Origin {
+            source: Some("envelopes"),
+            identity: place as u128,
+            arrival: i64::MAX,
+            ..Origin::default()
+        };
+        classifier.classify(line.as_bytes(), &origin, &mut both);
+    }
+    both
+}
+
+const LINES: [&str; 5] = [
+    r#"{"time":"2026-01-02T03:04:05.000006Z","service":"tickets","op":"create","success":false,"error":{"code":"RATE_LIMIT_QUOTA_PAUSE","message":"Paused at '90'","details":{"quota_metric":"tokens_per_day","current":90.5,"pause_threshold":90,"retry_after_seconds":30}},"host":"a\u0000\"b"}"#,
+    r#"{"time":"2026-01-02T03:04:06Z","service":"files","success":false,"error":{"code":"PERMISSION_INSUFFICIENT_TRUST","message":"No","details":{"required_trust":"certified","actual_trust":"untested","confirmation_token":"conf_abcdef123456"}}}"#,
+    r#"{"time":"2026-01-02T03:04:07Z","success":false,"error":"something broke: 永"}"#,
+    r#"{"time":"2026-01-02T03:04:08Z","jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"},"duration_ms":12.5}"#,
+    r#"{"time":"2026-01-02T03:04:09Z","status":503,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","span_id":"00f067aa0ba902b7"}"#,
+];
+
+fn through_a_record(table: Table, batch: &RecordBatch) -> RecordBatch {
+    let mut record = Vec::new();
+    Encoder::default().append(&mut record, table, batch).unwrap();
+    let decoder = Decoder::current().unwrap();
+    decoder.batch(&Buffer::from_vec(record), table).unwrap().unwrap()
+}
+
+fn printed(table: Table, batch: &RecordBatch) -> Vec<Value> {
+    let mut out = String::new();
+    json::lines(table, batch, &mut out);
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn an_event_comes_out_as_it_went_in() {
+    let mut both = classified(&LINES);
+    let batch = through_a_record(Table::Events, &both.rows.finish().unwrap());
+    assert!(both.rows.is_empty() && both.rows.bytes() == 0);
+    let stored = printed(Table::Events, &batch);
+    assert_eq!(stored.len(), LINES.len());
+    for (mut stored, expected) in stored.into_iter().zip(both.printed) {
+        assert_eq!(stored["ingested_at"], "2023-11-14T22:13:20Z");
+        stored.as_object_mut().unwrap().remove("ingested_at");
+        assert_eq!(stored, expected);
+    }
+}
+
+#[test]
+fn every_table_survives_the_record() {
+    let mut record = Vec::new();
+    let mut encoder = Encoder::default();
+    let mut events = classified(&LINES).rows;
+    encoder.append(&mut record, Table::Events, &events.finish().unwrap()).unwrap();
+    let mut traffic = TrafficRows::default();
+    traffic.push(TrafficRow {
+        minute: 60_000_000,
+        service: Some("tickets"),
+        environment: None,
+        operation: Some("create"),
+        dialect: Dialect::McpAql,
+        outcome: Outcome::Hidden,
+        span_kind: None,
+        source: "envelopes",
+        calls: 3,
+        timed: 2,
+        duration_sum_us: 1500,
+        buckets: [2; 14],
+    });
+    encoder.append(&mut record, Table::Traffic, &traffic.finish().unwrap()).unwrap();
+    let mut rejects = RejectRows::default();
+    rejects.push(Reject {
+        time: 1,
+        source: "envelopes",
+        service: None,
+        reason: "not_json",
+        detail: "not JSON",
+        line: 7,
+        bytes: 3,
+        sample: "abc",
+    });
+    encoder.append(&mut record, Table::Rejects, &rejects.finish().unwrap()).unwrap();
+    let mut requests = RequestRows::default();
+    requests.push(KeptAnswer { time: 1, key: 255, answer: r#"{"accepted":1}"# });
+    encoder.append(&mut record, Table::Requests, &requests.finish().unwrap()).unwrap();
+
+    let decoder = Arc::new(Decoder::current().unwrap());
+    let hot = Hot::new(record.len());
+    let bytes = Buffer::from_vec(record);
+    for sequence in 1..=2 {
+        hot.publish(HotRecord::new(sequence, bytes.clone(), Arc::clone(&decoder)).unwrap());
+    }
+    let snapshot = hot.snapshot();
+    assert_eq!(snapshot.len(), 1, "the oldest makes room");
+    assert_eq!((hot.size().events, hot.size().evicted), (5, 1));
+    let record = &snapshot[0];
+    assert_eq!((record.sequence, record.rows), (2, [5, 1, 1, 1]));
+    let rows = |table| printed(table, &record.batch(table).unwrap().unwrap());
+    assert_eq!(rows(Table::Traffic)[0]["hidden_failures"], 3);
+    assert_eq!(rows(Table::Traffic)[0]["took_at_most_30s"], 2);
+    assert_eq!(rows(Table::Rejects)[0]["line"], 7);
+    assert_eq!(rows(Table::Requests)[0]["key"], "000000000000000000000000000000ff");
+    assert_eq!(rows(Table::Requests)[0]["answer"]["accepted"], 1);
+}
+
+#[test]
+fn cut_and_changed_records_are_refused_without_a_panic() {
+    let mut events = classified(&LINES[..1]).rows;
+    let mut record = Vec::new();
+    Encoder::default().append(&mut record, Table::Events, &events.finish().unwrap()).unwrap();
+    let decoder = Decoder::current().unwrap();
+    for length in (1..record.len()).step_by(7) {
+        let cut = Buffer::from(&record[..length]);
+        assert!(decoder.batch(&cut, Table::Events).is_err(), "{length}");
+    }
+    assert!(decoder.batch(&Buffer::from_vec(Vec::<u8>::new()), Table::Events).unwrap().is_none());
+}
+
+#[test]
+fn every_column_says_what_it_holds() {
+    for table in Table::ALL {
+        for column in table.columns() {
+            assert!(column.about.len() > 8 && !column.about.ends_with('.'), "{}", column.name);
+        }
+        let schema = table.schema();
+        assert_eq!(schema.fields().len(), table.columns().len());
+    }
+}
