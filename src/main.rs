@@ -9,7 +9,9 @@
 mod classify;
 mod codes;
 mod completions;
+mod dump;
 mod registry;
+mod serve;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +46,8 @@ enum Command {
     Classify(classify::Arguments),
     Codes(codes::Arguments),
     Completions(completions::Arguments),
+    Dump(dump::Arguments),
+    Serve(serve::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +66,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Classify(arguments) => classify::run(&arguments, jiff::Timestamp::now().as_microsecond()),
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod pipeline;
 pub mod receive;
 mod refusal;
 mod source;
+pub mod web;
 
 pub use limits::Limits;
 pub use pipeline::Pipeline;

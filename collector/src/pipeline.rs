@@ -152,7 +152,8 @@ impl Pipeline {
         if log.full {
             return Some(shared.later(Cause::LogFull, "the log has reached its limit on disk"));
         }
-        if let Some(error) = log.failing {
+        if log.failing {
+            let error = log.last_error.unwrap_or_default();
             return Some(shared.later(Cause::DiskFailed, format!("the log cannot be written: {error}")));
         }
         if self.room.available_permits() == 0 {

@@ -1,0 +1,142 @@
+//! Health and status, for probes and for people: a part of the 7070 listener.
+//!
+//! `/healthz` says that the process runs; `/readyz` that a request would be taken now; `/api/v1/status` shows
+//! every counter, so that nothing that was refused or dropped stays unseen.
+
+use crate::counters::{RECORD_REASONS, SourceCounters};
+use crate::pipeline::Pipeline;
+use crate::receive::server::Connections;
+use crate::refusal::Cause;
+use crate::source::Source;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::Router;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use store::log::Replay;
+
+/// What the routes look at.
+#[derive(Clone)]
+struct Watched {
+    pipeline: Pipeline,
+    connections: Arc<Connections>,
+    replay: Arc<Replay>,
+}
+
+/// The routes.
+pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, replay: Replay) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .route("/api/v1/status", get(status))
+        .fallback(async || answer(StatusCode::NOT_FOUND, &json!({
+            "error": {"code": "not_found", "message": "no such path", "remedy": "use /healthz, /readyz or /api/v1/status"}
+        })))
+        .with_state(Watched { pipeline, connections, replay: Arc::new(replay) })
+}
+
+async fn ready(State(watched): State<Watched>) -> Response {
+    match watched.pipeline.unready() {
+        None => answer(StatusCode::OK, &json!({"ready": true})),
+        Some(refusal) => answer(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({
+                "ready": false,
+                "reason": refusal.cause.as_str(),
+                "message": refusal.detail,
+                "remedy": refusal.cause.remedy(),
+            }),
+        ),
+    }
+}
+
+async fn status(State(watched): State<Watched>) -> Response {
+    let pipeline = &watched.pipeline;
+    let counters = pipeline.counters();
+    let sources: Map<String, Value> = Source::ALL
+        .into_iter()
+        .map(|source| (source.as_str().to_owned(), of_source(counters.of(source))))
+        .collect();
+    answer(
+        StatusCode::OK,
+        &json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "ready": pipeline.unready().is_none(),
+            "sources": sources,
+            "connections": {
+                "open": watched.connections.open(),
+                "opened": watched.connections.opened(),
+                "refused": watched.connections.refused(),
+                "accept_errors": watched.connections.accept_errors(),
+            },
+            "answered_again": counters.answered_again.get(),
+            "samples_dropped": counters.samples_dropped.get(),
+            "panics": counters.panics.get(),
+            "log": of_log(pipeline),
+            "hot": of_hot(pipeline),
+            "replay": of_replay(&watched.replay),
+        }),
+    )
+}
+
+fn of_source(source: &SourceCounters) -> Value {
+    let mut object: Map<String, Value> =
+        source.named().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
+    let by_word = |words: &[&str], counts: &[crate::counters::Counter]| -> Map<String, Value> {
+        let counted = words.iter().zip(counts).filter(|(_, count)| count.get() > 0);
+        counted.map(|(word, count)| ((*word).to_owned(), count.get().into())).collect()
+    };
+    object.insert("requests".to_owned(), source.requests.get().into());
+    object.insert("wire_bytes".to_owned(), source.wire_bytes.get().into());
+    object.insert("body_bytes".to_owned(), source.body_bytes.get().into());
+    object.insert("refused".to_owned(), by_word(&Cause::ALL.map(Cause::as_str), &source.refused).into());
+    object.insert("unusable".to_owned(), by_word(&RECORD_REASONS, &source.reasons).into());
+    object.into()
+}
+
+fn of_log(pipeline: &Pipeline) -> Value {
+    let log = pipeline.log_stats();
+    json!({
+        "bytes": log.bytes,
+        "segments": log.segments,
+        "records": log.records,
+        "record_bytes": log.record_bytes,
+        "commits": log.commits,
+        "fsync_micros": log.fsync_micros,
+        "fsync_max_micros": log.fsync_max_micros,
+        "refused": {
+            "full": log.refused_full,
+            "no_space": log.refused_no_space,
+            "io": log.refused_io,
+            "stale": log.refused_stale,
+            "too_large": log.refused_too_large,
+        },
+        "full": log.full,
+        "failing": log.failing,
+        "last_error": log.last_error,
+    })
+}
+
+fn of_hot(pipeline: &Pipeline) -> Value {
+    let hot = pipeline.hot().size();
+    json!({"records": hot.records, "events": hot.events, "bytes": hot.bytes, "evicted": hot.evicted})
+}
+
+fn of_replay(replay: &Replay) -> Value {
+    json!({
+        "records": replay.records,
+        "bytes": replay.bytes,
+        "segments": replay.segments,
+        "damaged": replay.damaged,
+        "damaged_bytes": replay.damaged_bytes,
+        "torn": replay.torn,
+        "void": replay.void,
+        "unreadable_segments": replay.unreadable_segments,
+    })
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+}

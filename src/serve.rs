@@ -1,0 +1,248 @@
+//! `faultline serve`: the whole pipeline in one process, on loopback, with its data in one folder.
+//!
+//! Only wiring: the data directory, the log, the pipeline, the listeners, and the way out.
+//!
+//! What always holds: `endpoints.json` is written when every listener is bound, and gone when the process has
+//! ended well; a stop drains what was begun; whatever keeps it from starting is one sentence on stderr and an
+//! exit code of its own.
+
+mod address;
+mod banner;
+mod endpoints;
+mod logging;
+mod own_traces;
+mod stop;
+
+use crate::registry;
+use address::Listen;
+use anyhow::Context;
+use collector::pipeline::{Parts, Restored};
+use collector::receive::{self, server};
+use collector::{Limits, Pipeline, web};
+use endpoints::Endpoints;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+use store::disk::RealDisk;
+use store::hot::Hot;
+use store::log::{Log, LogOptions, Replay};
+use store::{DataDirectory, DirectoryLock, codec, schema};
+use taxonomy::{HashKey, Rules};
+use tokio::net::TcpListener;
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline serve
+  faultline serve --data-dir /var/lib/faultline --registry registry.toml
+  faultline serve --listen-otlp-http 127.0.0.1:0 --listen-otlp-grpc off
+
+  curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson \\
+       http://127.0.0.1:4318/v1/envelopes
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 your-server
+  faultline dump --data-dir faultline-data
+
+A yes to a sender means that what it sent is on disk, synced. The addresses are written to
+endpoints.json in the data directory. SIGTERM or Ctrl-C stops taking and finishes what was begun; a
+second one stops at once (nothing that was answered with a yes is lost).
+
+Environment:
+  FAULTLINE_LOG                what to log, as in 'info' or 'collector=debug' [default: info]
+  OTEL_EXPORTER_OTLP_ENDPOINT  where to send our own traces (never to ourselves);
+                               OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf [default]
+
+Exit codes:
+  0  stopped when asked, everything drained
+  1  something else could not be done: the registry file, a thread
+  2  wrong usage
+  3  the data directory cannot be used: unreadable, full, or another process has it
+  4  an address cannot be listened on
+  5  stopped at once by a second signal, or not everything could be drained in time";
+
+/// The data directory cannot be used.
+const DIRECTORY: u8 = 3;
+/// An address cannot be listened on.
+const ADDRESS: u8 = 4;
+/// Stopped without having drained.
+const FORCED: u8 = 5;
+
+/// Takes envelope logs and OTLP in, and keeps every failure.
+///
+/// Listens for OTLP over gRPC (4317) and HTTP (4318), for response envelopes on /v1/envelopes (4318), and
+/// answers /healthz, /readyz and /api/v1/status (7070). Everything is on loopback unless told otherwise.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Where everything is kept; made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
+    data_dir: PathBuf,
+    /// OTLP over gRPC: an address, :0 for any free port, or off.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4317", env = "FAULTLINE_LISTEN_OTLP_GRPC")]
+    listen_otlp_grpc: Listen,
+    /// OTLP over HTTP, and envelopes: an address, :0 for any free port, or off.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4318", env = "FAULTLINE_LISTEN_OTLP_HTTP")]
+    listen_otlp_http: Listen,
+    /// Health and status: an address, :0 for any free port, or off.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "FAULTLINE_LISTEN_WEB")]
+    listen_web: Listen,
+    /// Listen on addresses that other machines reach, though nobody has to prove who they are.
+    #[arg(long)]
+    insecure: bool,
+    /// Your own codes, profiles and redaction, as in examples/registry.toml.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    registry: Option<PathBuf>,
+    /// Disk space for the log; when it is full, senders are told to come back later.
+    #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = address::bytes, env = "FAULTLINE_LOG_BYTES")]
+    log_bytes: u64,
+    /// Memory for the newest rows.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = address::bytes, env = "FAULTLINE_HOT_BYTES")]
+    hot_bytes: u64,
+}
+
+/// Something that ends the start with an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Refused {
+    code: u8,
+    message: String,
+}
+
+impl Refused {
+    fn directory(error: impl std::fmt::Display) -> Self {
+        Self { code: DIRECTORY, message: error.to_string() }
+    }
+
+    fn address(message: String) -> Self {
+        Self { code: ADDRESS, message }
+    }
+}
+
+/// Runs until a signal comes.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match serve(arguments) {
+        Ok(code) => Ok(code),
+        Err(error) => match error.downcast::<Refused>() {
+            Ok(refused) => {
+                crate::terminal::complain(&refused.message);
+                Ok(ExitCode::from(refused.code))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let registry = registry::load(arguments.registry.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let sockets = runtime.block_on(Sockets::bind(arguments))?;
+    let endpoints = sockets.endpoints();
+    let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
+    let traces = runtime.block_on(async { logging::start(&endpoints) })?;
+    let store = Opened::new(arguments, registry, &directory)?;
+    endpoints.write(&directory).map_err(Refused::directory)?;
+    banner::show(arguments, &endpoints, &store, began.elapsed());
+    let pipeline = store.pipeline.clone();
+    let drained = runtime.block_on(sockets.serve(store));
+    let code = finish(&pipeline, &endpoints, &directory, drained);
+    traces.end();
+    drop(lock);
+    // Connections that would not end must not keep the process.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// What was found in the data directory, and what runs on it.
+struct Opened {
+    pipeline: Pipeline,
+    replay: Replay,
+    /// Events in the log.
+    events: u64,
+}
+
+impl Opened {
+    fn new(arguments: &Arguments, registry: taxonomy::Registry, directory: &DataDirectory) -> anyhow::Result<Self> {
+        let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
+        let limits = Limits::default();
+        let hot = Arc::new(Hot::new(usize::try_from(arguments.hot_bytes).unwrap_or(usize::MAX)));
+        let mut restored = Restored::new(Arc::clone(&hot), &limits);
+        let options = LogOptions {
+            max_bytes: arguments.log_bytes,
+            preamble: codec::preamble()?,
+            schema: schema::VERSION,
+            ..LogOptions::default()
+        };
+        let disk = Arc::new(RealDisk);
+        let (log, replay) = Log::open(disk, &directory.log(), options, &mut |record| restored.take(record))
+            .map_err(Refused::directory)?;
+        let pipeline = Pipeline::start(Parts {
+            limits,
+            rules: Arc::new(Rules::new(registry, key, taxonomy::Limits::default())),
+            log,
+            hot,
+            clock: || jiff::Timestamp::now().as_microsecond(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+        })?;
+        let events = restored.events;
+        pipeline.restore(restored);
+        Ok(Self { pipeline, replay, events })
+    }
+}
+
+/// The listeners, bound and not yet served.
+struct Sockets {
+    grpc: Option<TcpListener>,
+    http: Option<TcpListener>,
+    web: Option<TcpListener>,
+}
+
+impl Sockets {
+    async fn bind(arguments: &Arguments) -> Result<Self, Refused> {
+        let bind = async |flag: &str, listen: &Listen| listen.bind(flag, arguments.insecure).await;
+        Ok(Self {
+            grpc: bind("--listen-otlp-grpc", &arguments.listen_otlp_grpc).await?,
+            http: bind("--listen-otlp-http", &arguments.listen_otlp_http).await?,
+            web: bind("--listen-web", &arguments.listen_web).await?,
+        })
+    }
+
+    fn endpoints(&self) -> Endpoints {
+        let address = |socket: &Option<TcpListener>| socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        Endpoints { otlp_grpc: address(&self.grpc), otlp_http: address(&self.http), web: address(&self.web) }
+    }
+
+    /// Serves until a signal comes and what was begun is done; false when a second signal came first.
+    async fn serve(self, store: Opened) -> bool {
+        let pipeline = store.pipeline;
+        let limits = *pipeline.limits();
+        let connections = Arc::new(server::Connections::default());
+        let routers = receive::routers(pipeline.clone());
+        let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.replay);
+        let stop = stop::Stop::new();
+        let served = [(self.grpc, routers.grpc), (self.http, routers.http), (self.web, web)];
+        let mut servers = tokio::task::JoinSet::new();
+        for (socket, router) in served {
+            let Some(socket) = socket else { continue };
+            let shutdown = stop.asked();
+            servers.spawn(server::run(socket, router, limits, Arc::clone(&connections), shutdown));
+        }
+        let all = async {
+            stop.asked().await;
+            tracing::info!("stopping: finishing what was begun; a second signal stops at once");
+            while servers.join_next().await.is_some() {}
+        };
+        stop.unless_forced(all).await
+    }
+}
+
+/// Drains the pipeline, says what was done, and takes the addresses away.
+fn finish(pipeline: &Pipeline, endpoints: &Endpoints, directory: &DataDirectory, drained: bool) -> ExitCode {
+    if !drained {
+        tracing::warn!("stopped at once; requests without an answer may not be stored");
+        return ExitCode::from(FORCED);
+    }
+    pipeline.close();
+    endpoints.remove(directory);
+    banner::farewell(pipeline);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,100 @@
+//! Where to listen, as it is written on the command line; and sizes.
+
+use super::Refused;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use tokio::net::TcpListener;
+
+/// An address, or nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listen {
+    Off,
+    At(SocketAddr),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let loopback = |port: &str| port.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+        let address = match text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")) {
+            Some(port) => loopback(port).ok(),
+            None => text.parse().ok(),
+        };
+        address.map(Self::At).ok_or_else(|| "give an address as in 127.0.0.1:4318, :0 for any free port, or off".to_owned())
+    }
+}
+
+impl Listen {
+    /// Binds the address. One that other machines reach needs `insecure`, as nobody has to prove who they are.
+    pub(super) async fn bind(self, flag: &str, insecure: bool) -> Result<Option<TcpListener>, Refused> {
+        let Self::At(address) = self else { return Ok(None) };
+        if !address.ip().is_loopback() && !insecure {
+            return Err(Refused::address(format!(
+                "{flag} {address} can be reached by other machines, and nobody has to prove who they are; \
+                 listen on 127.0.0.1, or add --insecure if the network is trusted"
+            )));
+        }
+        match TcpListener::bind(address).await {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) => Err(Refused::address(format!(
+                "cannot listen on {address}: {error}; stop what uses it, or choose another with {flag} \
+                 (:0 takes any free port)"
+            ))),
+        }
+    }
+}
+
+/// A size, as in 512MiB or 2GB.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 9] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("", 1),
+    ];
+    let text = text.trim();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');
+    let unit = text[digits.len()..].trim();
+    let size = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        .and_then(|(_, factor)| digits.parse::<u64>().ok()?.checked_mul(*factor))
+        .filter(|size| *size > 0);
+    size.ok_or_else(|| "give a size as in 512MiB or 16GiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let at = |text: &str| Listen::At(text.parse().expect("an address"));
+        assert_eq!("off".parse(), Ok(Listen::Off));
+        assert_eq!(":0".parse(), Ok(at("127.0.0.1:0")));
+        assert_eq!("localhost:80".parse(), Ok(at("127.0.0.1:80")));
+        assert_eq!("[::1]:4317".parse(), Ok(at("[::1]:4317")));
+        for bad in ["", "4317", "host:1", ":99999", "on"] {
+            assert!(bad.parse::<Listen>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(bytes("16GiB"), Ok(16 << 30));
+        assert_eq!(bytes("10 mb"), Ok(10_000_000));
+        assert_eq!(bytes("4096"), Ok(4096));
+        for bad in ["", "0", "-1", "GiB", "1.5GiB", "99999999TiB", "1XB"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+}

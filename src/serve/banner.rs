@@ -1,0 +1,76 @@
+//! What a person sees when the server starts and when it ends.
+
+use super::endpoints::Endpoints;
+use super::{Arguments, Opened};
+use crate::terminal::{counted, note, safe};
+use collector::{Pipeline, Source};
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Shows the addresses and what to try next on a terminal; logs them otherwise.
+pub(super) fn show(arguments: &Arguments, endpoints: &Endpoints, store: &Opened, took: Duration) {
+    let replay = &store.replay;
+    let folder = arguments.data_dir.display().to_string();
+    if !io::stderr().is_terminal() {
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            otlp_grpc = endpoints.otlp_grpc.map(tracing::field::display),
+            otlp_http = endpoints.otlp_http.map(tracing::field::display),
+            web = endpoints.web.map(tracing::field::display),
+            data_dir = folder,
+            replayed_records = replay.records,
+            replayed_events = store.events,
+            ready_in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "ready"
+        );
+    } else {
+        note(&text(&folder, endpoints, store, took));
+    }
+    if replay.damaged > 0 {
+        tracing::warn!(
+            records = replay.damaged,
+            bytes = replay.damaged_bytes,
+            "part of the log is damaged; everything else was replayed. Check the disk"
+        );
+    }
+}
+
+fn text(folder: &str, endpoints: &Endpoints, store: &Opened, took: Duration) -> String {
+    let row = |name: &str, address: Option<SocketAddr>, path: &str| {
+        let place = address.map_or_else(|| "off".to_owned(), |address| format!("{address}{path}"));
+        format!("  {name:<11}{place}\n")
+    };
+    let mut text = format!(
+        "Faultline {}, ready in {} ms\n\n{}{}{}{}  data       {} ({})\n",
+        env!("CARGO_PKG_VERSION"),
+        took.as_millis(),
+        row("OTLP gRPC", endpoints.otlp_grpc, ""),
+        row("OTLP HTTP", endpoints.otlp_http, "/v1/traces, /v1/logs"),
+        row("envelopes", endpoints.otlp_http, "/v1/envelopes"),
+        row("health", endpoints.web, "/readyz, /api/v1/status"),
+        safe(folder),
+        counted(store.events, "event"),
+    );
+    text.push_str("\nTry, in another terminal:\n");
+    if let Some(address) = endpoints.otlp_http {
+        text.push_str(&format!(
+            "  curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson http://{address}/v1/envelopes\n"
+        ));
+    }
+    text.push_str(&format!("  faultline dump --data-dir {}\n\nCtrl-C stops it.", safe(folder)));
+    text
+}
+
+/// Says what was done.
+pub(super) fn farewell(pipeline: &Pipeline) {
+    let counters = Source::ALL.map(|source| pipeline.counters().of(source));
+    let sum = |of: fn(&collector::counters::SourceCounters) -> u64| counters.into_iter().map(of).sum::<u64>();
+    tracing::info!(
+        requests = sum(|source| source.requests.get()),
+        accepted = sum(|source| source.accepted.get()),
+        events = sum(|source| source.events.get()),
+        refused = sum(|source| source.refused.iter().map(collector::counters::Counter::get).sum()),
+        "stopped; everything that was answered with a yes is on disk"
+    );
+}

@@ -1,0 +1,64 @@
+//! The addresses that were chosen, for people and for scripts.
+
+use std::net::SocketAddr;
+use store::{DataDirectory, DirectoryError};
+
+/// The addresses of the listeners that are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Endpoints {
+    pub(super) otlp_grpc: Option<SocketAddr>,
+    pub(super) otlp_http: Option<SocketAddr>,
+    pub(super) web: Option<SocketAddr>,
+}
+
+impl Endpoints {
+    fn named(&self) -> [(&'static str, Option<SocketAddr>); 3] {
+        [("otlp_grpc", self.otlp_grpc), ("otlp_http", self.otlp_http), ("web", self.web)]
+    }
+
+    /// True when one of the listeners answers at this address.
+    pub(super) fn includes(&self, host: &str, port: u16) -> bool {
+        let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        let is_this_machine = host.eq_ignore_ascii_case("localhost")
+            || ip.as_ref().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified());
+        self.named().into_iter().filter_map(|(_, address)| address).any(|address| {
+            address.port() == port && (is_this_machine || ip.as_ref().is_ok_and(|ip| *ip == address.ip()))
+        })
+    }
+
+    /// Writes them to the data directory.
+    pub(super) fn write(&self, directory: &DataDirectory) -> Result<(), DirectoryError> {
+        let object: serde_json::Map<_, _> = self
+            .named()
+            .into_iter()
+            .filter_map(|(name, address)| Some((name.to_owned(), address?.to_string().into())))
+            .collect();
+        let text = format!("{}\n", serde_json::Value::Object(object));
+        directory.write(&directory.endpoints(), text.as_bytes())
+    }
+
+    /// Takes them away: nobody listens any more.
+    pub(super) fn remove(&self, directory: &DataDirectory) {
+        if let Err(error) = std::fs::remove_file(directory.endpoints()) {
+            tracing::warn!("cannot remove endpoints.json: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_addresses_are_known_under_every_name() {
+        let at = |text: &str| text.parse().ok();
+        let endpoints =
+            Endpoints { otlp_grpc: at("127.0.0.1:4317"), otlp_http: at("10.0.0.5:4318"), web: None };
+        for (host, port) in [("localhost", 4317), ("127.0.0.1", 4317), ("[::1]", 4317), ("10.0.0.5", 4318)] {
+            assert!(endpoints.includes(host, port), "{host}:{port}");
+        }
+        for (host, port) in [("localhost", 4319), ("10.0.0.6", 4318), ("collector", 4317)] {
+            assert!(!endpoints.includes(host, port), "{host}:{port}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Signals: the first asks to stop, the second insists.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// Counts the signals that ask to stop.
+pub(super) struct Stop {
+    asked: watch::Receiver<u32>,
+}
+
+impl Stop {
+    /// Listens for SIGTERM and SIGINT from now on.
+    pub(super) fn new() -> Self {
+        let (sender, asked) = watch::channel(0);
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => drop(tokio::spawn(count(terminate, interrupt, sender))),
+            (Err(error), _) | (_, Err(error)) => tracing::warn!("signals stop at once: {error}"),
+        }
+        Self { asked }
+    }
+
+    /// Ends when somebody asks to stop.
+    pub(super) fn asked(&self) -> impl Future<Output = ()> + use<> {
+        after(self.asked.clone(), 1)
+    }
+
+    /// Does something to its end, unless somebody insists; true when it came to its end.
+    pub(super) async fn unless_forced(&self, work: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            () = work => true,
+            () = after(self.asked.clone(), 2) => false,
+        }
+    }
+}
+
+async fn count(mut terminate: Signal, mut interrupt: Signal, sender: watch::Sender<u32>) {
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        sender.send_modify(|count| *count += 1);
+    }
+}
+
+/// Ends when so many signals have come; never, when none can come any more.
+async fn after(mut asked: watch::Receiver<u32>, wanted: u32) {
+    if asked.wait_for(|count| *count >= wanted).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
