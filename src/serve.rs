@@ -15,7 +15,6 @@ mod stop;
 
 use crate::registry;
 use address::Listen;
-use anyhow::Context;
 use collector::pipeline::{Parts, Restored};
 use collector::receive::{self, server};
 use collector::{Limits, Pipeline, web};
@@ -27,7 +26,7 @@ use std::time::Instant;
 use store::disk::RealDisk;
 use store::hot::Hot;
 use store::log::{Log, LogOptions, Replay};
-use store::{DataDirectory, DirectoryLock, codec, schema};
+use store::{DataDirectory, codec, schema};
 use taxonomy::{HashKey, Rules};
 use tokio::net::TcpListener;
 
@@ -77,10 +76,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
     /// OTLP over gRPC: an address, :0 for any free port, or off.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4317", env = "FAULTLINE_LISTEN_OTLP_GRPC")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:4317",
+        env = "FAULTLINE_LISTEN_OTLP_GRPC"
+    )]
     listen_otlp_grpc: Listen,
     /// OTLP over HTTP, and envelopes: an address, :0 for any free port, or off.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4318", env = "FAULTLINE_LISTEN_OTLP_HTTP")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:4318",
+        env = "FAULTLINE_LISTEN_OTLP_HTTP"
+    )]
     listen_otlp_http: Listen,
     /// Health and status: an address, :0 for any free port, or off.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "FAULTLINE_LISTEN_WEB")]
@@ -161,7 +170,11 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(arguments: &Arguments, registry: taxonomy::Registry, directory: &DataDirectory) -> anyhow::Result<Self> {
+    fn new(
+        arguments: &Arguments,
+        registry: taxonomy::Registry,
+        directory: &DataDirectory,
+    ) -> anyhow::Result<Self> {
         let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
         let limits = Limits::default();
         let hot = Arc::new(Hot::new(usize::try_from(arguments.hot_bytes).unwrap_or(usize::MAX)));
@@ -207,7 +220,8 @@ impl Sockets {
     }
 
     fn endpoints(&self) -> Endpoints {
-        let address = |socket: &Option<TcpListener>| socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        let address =
+            |socket: &Option<TcpListener>| socket.as_ref().and_then(|socket| socket.local_addr().ok());
         Endpoints { otlp_grpc: address(&self.grpc), otlp_http: address(&self.http), web: address(&self.web) }
     }
 

@@ -200,7 +200,10 @@ impl Pipeline {
             return Err(self.shared.later(Cause::LogFull, "the log has reached its limit on disk"));
         }
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = queue.as_ref().filter(|_| !self.shared.closing.load(Ordering::Acquire)).map(|queue| queue.send(job));
+        let sent = queue
+            .as_ref()
+            .filter(|_| !self.shared.closing.load(Ordering::Acquire))
+            .map(|queue| queue.send(job));
         match sent {
             Some(Ok(())) => Ok(()),
             _ => Err(self.shared.stopping()),

@@ -19,12 +19,15 @@ impl FromStr for Listen {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let loopback = |port: &str| port.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+        let loopback =
+            |port: &str| port.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
         let address = match text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")) {
             Some(port) => loopback(port).ok(),
             None => text.parse().ok(),
         };
-        address.map(Self::At).ok_or_else(|| "give an address as in 127.0.0.1:4318, :0 for any free port, or off".to_owned())
+        address
+            .map(Self::At)
+            .ok_or_else(|| "give an address as in 127.0.0.1:4318, :0 for any free port, or off".to_owned())
     }
 }
 

@@ -14,10 +14,13 @@ const DEFAULT: &str = "info,opentelemetry=warn";
 /// Starts logging, and the export of our own traces if it is asked for.
 pub(super) fn start(endpoints: &Endpoints) -> anyhow::Result<OwnTraces> {
     let chosen = std::env::var("FAULTLINE_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&chosen)
-        .with_context(|| format!("FAULTLINE_LOG '{chosen}' is no filter; write one as in 'info' or 'collector=debug'"))?;
+    let filter = EnvFilter::try_new(&chosen).with_context(|| {
+        format!("FAULTLINE_LOG '{chosen}' is no filter; write one as in 'info' or 'collector=debug'")
+    })?;
     let (traces, layer) = own_traces::start(endpoints)?;
-    tracing_subscriber::registry().with(lines().with_filter(filter)).with(layer).init();
+    let mut layers = vec![lines().with_filter(filter).boxed()];
+    layers.extend(layer);
+    tracing_subscriber::registry().with(layers).init();
     if let Some(reason) = traces.refused() {
         tracing::warn!("{reason}");
     }

@@ -50,20 +50,22 @@ pub(super) fn start(
     let Some(endpoint) = std::env::var(ENDPOINT).ok().filter(|endpoint| !endpoint.is_empty()) else {
         return off(None);
     };
-    let uri: Uri = endpoint
-        .parse()
-        .with_context(|| format!("{ENDPOINT} '{endpoint}' is no URL; write one as in http://127.0.0.1:4317"))?;
+    let uri: Uri = endpoint.parse().with_context(|| {
+        format!("{ENDPOINT} '{endpoint}' is no URL; write one as in http://127.0.0.1:4317")
+    })?;
     if is_ourselves(&uri, endpoints) {
         return off(Some(format!("{ENDPOINT} is this very collector: our own traces are not sent")));
     }
-    let exporter = exporter(&endpoint).with_context(|| format!("cannot send traces to {ENDPOINT} '{endpoint}'"))?;
+    let exporter =
+        exporter(&endpoint).with_context(|| format!("cannot send traces to {ENDPOINT} '{endpoint}'"))?;
     let provider = SdkTracerProvider::builder()
         .with_batch_exporter(exporter)
         .with_resource(Resource::builder().with_service_name("faultline").build())
         .build();
     let tracer = provider.tracer("faultline");
     // Our own work only: what the exporter itself does must not become a trace.
-    let ours = Targets::new().with_target("collector", LevelFilter::INFO).with_target("store", LevelFilter::INFO);
+    let ours =
+        Targets::new().with_target("collector", LevelFilter::INFO).with_target("store", LevelFilter::INFO);
     let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_filter(ours);
     Ok((OwnTraces { provider: Some(provider), refused: None }, Some(Box::new(layer))))
 }

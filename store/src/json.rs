@@ -142,7 +142,7 @@ impl<'b> Cells<'b> {
 fn number(value: f64, out: &mut String) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {
-        drop(write!(out, "{value:.0}"));
+        out.push_str(&format!("{value:.0}"));
     } else {
         out.push_str(&serde_json::Value::from(value).to_string());
     }

@@ -97,11 +97,8 @@ impl Batch {
         shared.repeats.forget(&taken.remembered[mark.remembered..]);
         taken.remembered.truncate(mark.remembered);
         let record = taken.rows.encode(mark, encoder);
-        let promise = Promise {
-            shared: Arc::clone(shared),
-            remembered: taken.remembered,
-            waiting: taken.waiting,
-        };
+        let promise =
+            Promise { shared: Arc::clone(shared), remembered: taken.remembered, waiting: taken.waiting };
         match record {
             Ok(record) => Ok((Buffer::from_vec(record), promise)),
             Err(error) => {
@@ -126,12 +123,8 @@ impl Batch {
 
 impl Rows {
     fn encode(&mut self, mark: Mark, encoder: &mut Encoder) -> Result<Vec<u8>, CodecError> {
-        let batches = [
-            self.events.finish()?,
-            self.traffic.finish()?,
-            self.rejects.finish()?,
-            self.requests.finish()?,
-        ];
+        let batches =
+            [self.events.finish()?, self.traffic.finish()?, self.rejects.finish()?, self.requests.finish()?];
         let weight: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
         let mut record = Vec::with_capacity(weight / 2);
         for ((table, batch), rows) in Table::ALL.into_iter().zip(batches).zip(mark.rows) {

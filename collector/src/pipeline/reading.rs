@@ -158,8 +158,12 @@ impl Rows<'_> {
     fn is_repeat(&mut self, event: &Event<'_>) -> bool {
         let pair = match (self.source, self.span) {
             (Source::Envelopes, _) => return false,
-            (Source::OtlpTraces, Some(span)) => Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical))),
-            (Source::OtlpLogs, Some(span)) => Some((told_by(LOG, span, &event.canonical), told_by(SPAN, span, &event.canonical))),
+            (Source::OtlpTraces, Some(span)) => {
+                Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical)))
+            }
+            (Source::OtlpLogs, Some(span)) => {
+                Some((told_by(LOG, span, &event.canonical), told_by(SPAN, span, &event.canonical)))
+            }
             (_, None) => None,
         };
         let is_told = pair.is_some_and(|(_, other)| self.shared.repeats.knows(other));

@@ -126,7 +126,9 @@ impl<'b> Columns<'b> {
             events.column_by_name(name)?.as_dictionary_opt::<Int32Type>()?.downcast_dict::<StringArray>()
         };
         Some(Self {
-            ingested_at: events.column_by_name("ingested_at")?.as_primitive_opt::<TimestampMicrosecondType>()?,
+            ingested_at: events
+                .column_by_name("ingested_at")?
+                .as_primitive_opt::<TimestampMicrosecondType>()?,
             event_id: text("event_id")?,
             trace_id: text("trace_id")?,
             span_id: text("span_id")?,

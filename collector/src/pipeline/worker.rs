@@ -72,7 +72,8 @@ impl Worker {
     /// Reads one request into the batch, or refuses it.
     fn take(&mut self, job: Job) {
         let shared = Arc::clone(&self.shared);
-        let is_large = job.request.encoding.is_compressed() || job.request.body.len() > shared.limits.large_bytes;
+        let is_large =
+            job.request.encoding.is_compressed() || job.request.body.len() > shared.limits.large_bytes;
         // Held until the record is handed over: two giants would be too much for the memory.
         let _alone = is_large.then(|| shared.large.lock().unwrap_or_else(PoisonError::into_inner));
         let mark = self.batch.mark();
@@ -136,7 +137,10 @@ impl Worker {
     /// A defect of ours: the buffers are of no use any more, and nobody waits for nothing.
     fn recover(&mut self, job: Job) {
         self.shared.counters.panics.add(1);
-        tracing::error!(source = job.request.source.as_str(), "a request made a worker panic; it was refused");
+        tracing::error!(
+            source = job.request.source.as_str(),
+            "a request made a worker panic; it was refused"
+        );
         let fresh = Self::new(Arc::clone(&self.shared));
         let broken = std::mem::replace(self, fresh);
         let others = Refusal::later(Cause::Busy, "a worker was restarted", self.shared.limits.retry_after);
@@ -156,7 +160,11 @@ impl Worker {
         if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_log {
                 let stored = record.clone();
-                self.shared.log.submit(record, epoch, Box::new(move |fate| promise.settle(fate, &stored)));
+                self.shared.log.submit(
+                    record.to_vec(),
+                    epoch,
+                    Box::new(move |fate| promise.settle(fate, &stored)),
+                );
             } else {
                 promise.keep();
             }
