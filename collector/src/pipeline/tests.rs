@@ -1,1 +1,297 @@
+//! Requests through a real log on a real disk.
 
+use super::*;
+use crate::counters::reason_place;
+use arrow::array::RecordBatch;
+use serde_json::Value;
+use std::path::Path;
+use store::Table;
+use store::codec;
+use store::disk::RealDisk;
+use store::log::LogOptions;
+use taxonomy::signal::{Attribute, LogRecord, Resource, Span, SpanKind, Value as Held};
+use taxonomy::{HashKey, Registry};
+use tempfile::TempDir;
+
+/// 2026-01-02T03:04:05Z, and no clock.
+fn noon() -> i64 {
+    1_767_323_045_000_000
+}
+
+fn limits() -> Limits {
+    Limits { rejected_listed: 2, rejects_per_minute: 3, ..Limits::default() }
+}
+
+fn open_with(folder: &Path, limits: Limits, options: LogOptions) -> Pipeline {
+    let hot = Arc::new(Hot::new(64 << 20));
+    let mut restored = Restored::new(Arc::clone(&hot), &limits);
+    let options = LogOptions { preamble: codec::preamble().unwrap(), ..options };
+    let (log, _) =
+        Log::open(Arc::new(RealDisk), folder, options, &mut |record| restored.take(record)).unwrap();
+    let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, taxonomy::Limits::default());
+    let rules = Arc::new(rules);
+    let pipeline = Pipeline::start(Parts { limits, rules, log, hot, clock: noon, workers: 2 }).unwrap();
+    pipeline.restore(restored);
+    pipeline
+}
+
+fn open(folder: &TempDir) -> Pipeline {
+    open_with(folder.path(), limits(), LogOptions::default())
+}
+
+/// Reads a body of lines; one that says `refuse` refuses the request, one that says `panic` is a defect.
+fn read_lines(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+    for (place, line) in body.split(|byte| *byte == b'\n').enumerate() {
+        match line {
+            b"refuse" => return Err(Refusal::new(Cause::Unreadable, "as asked")),
+            b"panic" => panic!("as asked"),
+            line => reading.line(place as u64 + 1, line),
+        }
+    }
+    Ok(())
+}
+
+const TRACE: [u8; 16] = [7; 16];
+const SPAN: [u8; 8] = [9; 8];
+
+fn code(code: &'static str) -> [Attribute<'static>; 1] {
+    [Attribute { key: "error.code".into(), value: Held::Text(code.into()) }]
+}
+
+/// A failed server span for each line of the body; the line is the code.
+fn read_spans(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+    let _ = body;
+    let attributes = code("RATE_LIMIT_EXCEEDED");
+    let span = Span {
+        trace_id: Some(TRACE),
+        span_id: Some(SPAN),
+        kind: SpanKind::Server,
+        name: "call",
+        start_ns: 1_767_323_040_000_000_000,
+        end_ns: 1_767_323_041_000_000_000,
+        attributes: &attributes,
+        ..Span::default()
+    };
+    reading.span(1, &span, &Resource::default());
+    Ok(())
+}
+
+/// A log record of the same span that tells of the same failure, with the body as its text.
+fn read_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+    let attributes = code("RATE_LIMIT_EXCEEDED");
+    let text = Held::Text(String::from_utf8_lossy(body));
+    let record = LogRecord {
+        time_ns: 1_767_323_041_000_000_000,
+        severity: 17,
+        body: Some(&text),
+        attributes: &attributes,
+        trace_id: Some(TRACE),
+        span_id: Some(SPAN),
+        ..LogRecord::default()
+    };
+    reading.log(1, &record, &Resource::default());
+    Ok(())
+}
+
+fn request(source: Source, read: ReadBody, body: &str) -> Request {
+    Request {
+        source,
+        body: body.to_owned().into(),
+        encoding: Encoding::Identity,
+        read,
+        defaults: Defaults { service: Some("tickets".to_owned()), ..Defaults::default() },
+        idempotency_key: None,
+        room: Vec::new(),
+    }
+}
+
+fn lines(body: &str) -> Request {
+    request(Source::Envelopes, read_lines, body)
+}
+
+fn with_key(body: &str, key: &str) -> Request {
+    Request { idempotency_key: Some(key.to_owned()), ..lines(body) }
+}
+
+/// The rows that readers see, as JSON.
+fn rows(pipeline: &Pipeline, table: Table) -> Vec<Value> {
+    let mut out = String::new();
+    for record in pipeline.hot().snapshot() {
+        if let Some(batch) = record.batch(table).unwrap() {
+            let batch: RecordBatch = batch;
+            store::json::lines(table, &batch, &mut out);
+        }
+    }
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const FAILED: &str = r#"{"success":false,"error":{"code":"RATE_LIMIT_EXCEEDED","message":"slow down"}}"#;
+const WORKED: &str = r#"{"success":true,"data":1}"#;
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let body = format!("{FAILED}\n{WORKED}\n\n{WORKED}\n{{}}\nnot json at all {{\n");
+    let answer = pipeline.submit(lines(&body)).await.unwrap();
+    assert_eq!((answer.accepted, answer.events, answer.unrecognized), (4, 1, 1));
+    assert_eq!(answer.rejected.iter().map(|rejected| rejected.line).collect::<Vec<_>>(), [6]);
+    let before = Table::ALL.map(|table| rows(&pipeline, table));
+    assert_eq!(before[0].len(), 1);
+    assert_eq!(before[0][0]["canonical"], "RATE_LIMIT_EXCEEDED");
+    assert_eq!((&before[0][0]["service"], &before[0][0]["source"]), (&"tickets".into(), &"envelopes".into()));
+    assert_eq!((sum(&before[1], "calls"), sum(&before[1], "failures")), (3, 1));
+    assert_eq!(
+        before[2].iter().map(|row| row["reason"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["no_envelope", "not_json"]
+    );
+    pipeline.close();
+    let pipeline = open(&folder);
+    assert_eq!(Table::ALL.map(|table| rows(&pipeline, table)), before);
+    pipeline.close();
+}
+
+fn sum(rows: &[Value], column: &str) -> i64 {
+    rows.iter().map(|row| row[column].as_i64().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn a_key_is_answered_again_and_stored_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let first = pipeline.submit(with_key(FAILED, "abc")).await.unwrap();
+    assert_eq!(pipeline.submit(with_key(FAILED, "abc")).await.unwrap(), first);
+    let (a, b) = tokio::join!(pipeline.submit(with_key(FAILED, "x")), pipeline.submit(with_key(FAILED, "x")));
+    assert_eq!(a, b);
+    assert_eq!(rows(&pipeline, Table::Events).len(), 2);
+    pipeline.close();
+    let pipeline = open(&folder);
+    assert_eq!(pipeline.submit(with_key(FAILED, "abc")).await.unwrap(), first);
+    let events = rows(&pipeline, Table::Events);
+    assert_eq!(events.len(), 2);
+    assert_ne!(events[0]["event_id"], events[1]["event_id"]);
+    pipeline.close();
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_nothing_and_harms_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let refused = format!("{FAILED}\nnot json {{\n{WORKED}\nrefuse");
+    let defect = format!("{FAILED}\npanic");
+    let mut tasks = tokio::task::JoinSet::new();
+    for round in 0..30 {
+        let pipeline = pipeline.clone();
+        let body = [FAILED, &refused, &defect][round % 3].to_owned();
+        tasks.spawn(async move { (round % 3, pipeline.submit(lines(&body)).await) });
+    }
+    let mut stored = 0;
+    for (kind, outcome) in tasks.join_all().await {
+        match (kind, outcome) {
+            (0, Ok(answer)) => stored += answer.events,
+            // It shared a worker with the defect, and was told to come back.
+            (0, Err(refusal)) => assert!(refusal.retry_after.is_some()),
+            (1, outcome) => assert_eq!(outcome.unwrap_err().cause, Cause::Unreadable),
+            (_, outcome) => assert_eq!(outcome.unwrap_err().cause, Cause::Internal),
+        }
+    }
+    let counters = pipeline.counters().of(Source::Envelopes);
+    assert_eq!(counters.refused[Cause::Unreadable as usize].get(), 10);
+    assert_eq!(counters.refused[Cause::Internal as usize].get(), 10);
+    assert_eq!(pipeline.counters().panics.get(), 10);
+    assert_eq!(rows(&pipeline, Table::Events).len() as u64, stored);
+    assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls") as u64, stored);
+    assert_eq!(rows(&pipeline, Table::Rejects).len(), 0);
+    assert_eq!(pipeline.submit(lines(FAILED)).await.unwrap().events, 1);
+    pipeline.close();
+}
+
+#[tokio::test]
+async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
+    for span_first in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let pipeline = open(&folder);
+        let span = || request(Source::OtlpTraces, read_spans, "");
+        let log = || request(Source::OtlpLogs, read_logs, "it failed");
+        let (first, second) = if span_first { (span(), log()) } else { (log(), span()) };
+        assert_eq!(pipeline.submit(first).await.unwrap().events, 1);
+        assert_eq!(pipeline.submit(second).await.unwrap().events, 0);
+        // Sent again, both of them; the answer is still yes.
+        assert_eq!(pipeline.submit(span()).await.unwrap().events, 0);
+        assert_eq!(pipeline.submit(log()).await.unwrap().events, 0);
+        assert_eq!(rows(&pipeline, Table::Events).len(), 1);
+        assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls"), 1, "the span counts, once");
+        pipeline.close();
+        let pipeline = open(&folder);
+        assert_eq!(pipeline.submit(span()).await.unwrap().events, 0, "known across a restart");
+        pipeline.close();
+    }
+}
+
+#[tokio::test]
+async fn two_log_records_are_the_same_only_with_the_same_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    for body in ["one", "two", "one"] {
+        pipeline.submit(request(Source::OtlpLogs, read_logs, body)).await.unwrap();
+    }
+    assert_eq!(rows(&pipeline, Table::Events).len(), 2);
+    assert_eq!(pipeline.counters().of(Source::OtlpLogs).repeats.get(), 1);
+    pipeline.close();
+}
+
+#[tokio::test]
+async fn rejects_are_a_bounded_sample_and_counted_in_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let answer = pipeline.submit(lines(&"password=hunter2 {\n".repeat(10))).await.unwrap();
+    assert_eq!((answer.rejected.len(), answer.rejected_count), (2, 10));
+    let rejects = rows(&pipeline, Table::Rejects);
+    assert_eq!(rejects.len(), 3);
+    assert!(rejects.iter().all(|row| !row["sample"].as_str().unwrap().contains("hunter2")));
+    assert_eq!(pipeline.counters().samples_dropped.get(), 7);
+    let counters = pipeline.counters().of(Source::Envelopes);
+    assert_eq!(counters.reasons[reason_place("not_json")].get(), 10);
+    pipeline.close();
+}
+
+#[tokio::test]
+async fn rows_that_outgrow_the_limit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { batch_bytes: 2000, ..limits() };
+    let pipeline = open_with(folder.path(), limits, LogOptions::default());
+    let body = format!("{FAILED}\n").repeat(20);
+    assert_eq!(pipeline.submit(lines(&body)).await.unwrap_err().cause, Cause::TooLarge);
+    assert_eq!(pipeline.submit(lines(FAILED)).await.unwrap().events, 1);
+    assert_eq!(rows(&pipeline, Table::Events).len(), 1);
+    pipeline.close();
+}
+
+#[tokio::test]
+async fn a_closed_pipeline_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    assert!(pipeline.unready().is_none());
+    pipeline.close();
+    assert_eq!(pipeline.unready().unwrap().cause, Cause::ShuttingDown);
+    let refusal = pipeline.submit(with_key(FAILED, "k")).await.unwrap_err();
+    assert_eq!(refusal.cause, Cause::ShuttingDown);
+    assert!(refusal.retry_after.is_some());
+}
+
+#[tokio::test]
+async fn a_full_log_refuses_and_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = LogOptions { segment_bytes: 1 << 16, max_bytes: 1 << 18, ..LogOptions::default() };
+    let pipeline = open_with(folder.path(), limits(), options);
+    let refusal = loop {
+        if let Err(refusal) = pipeline.submit(lines(FAILED)).await {
+            break refusal;
+        }
+    };
+    assert_eq!(refusal.cause, Cause::LogFull);
+    assert!(refusal.retry_after.is_some());
+    assert_eq!(pipeline.unready().unwrap().cause, Cause::LogFull);
+    assert!(!rows(&pipeline, Table::Events).is_empty(), "readers go on");
+    pipeline.close();
+}
