@@ -231,7 +231,8 @@ impl Log {
     /// `done` is called exactly once: with the record's sequence when the record is durable, and only then; or with
     /// the reason why it is not stored. It is called on the commit thread, in the order of the sequences, and should
     /// be quick; only a closed log calls it on other threads, this one included.
-    pub fn submit(&self, payload: Vec<u8>, epoch: u64, done: Done) {
+    pub fn submit(&self, payload: impl Into<Buffer>, epoch: u64, done: Done) {
+        let payload = payload.into();
         let checksum = crc32fast::hash(&payload);
         let pending = Pending { payload, checksum, epoch, answer: Answer::new(done) };
         // A closed channel gives the message back, and dropping it answers it.

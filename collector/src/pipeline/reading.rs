@@ -25,6 +25,8 @@ pub struct Reading<'w> {
     pub(super) identity: u128,
     /// What the rows weighed before this request.
     pub(super) bytes_before: usize,
+    /// Spans or log records so far.
+    pub(super) records: u64,
     pub(super) tally: Tally,
     pub(super) answer: Answer,
 }
@@ -44,18 +46,20 @@ impl Reading<'_> {
         self.classify(number, line, None, |classifier, origin, sink| classifier.classify(line, origin, sink));
     }
 
-    /// A span, by its place in the body, from 1.
-    pub fn span(&mut self, number: u64, span: &Span<'_>, resource: &Resource<'_>) {
+    /// A span.
+    pub fn span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
         let identity = span.trace_id.zip(span.span_id).map(|(trace, span)| identity_of(&trace, &span));
-        self.classify(number, span.name.as_bytes(), identity, |classifier, origin, sink| {
+        self.records += 1;
+        self.classify(self.records, span.name.as_bytes(), identity, |classifier, origin, sink| {
             classifier.span(span, resource, origin, sink);
         });
     }
 
-    /// A log record, by its place in the body, from 1.
-    pub fn log(&mut self, number: u64, record: &LogRecord<'_>, resource: &Resource<'_>) {
+    /// A log record.
+    pub fn log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>) {
         let identity = record.trace_id.zip(record.span_id).map(|(trace, span)| identity_of(&trace, &span));
-        self.classify(number, b"", identity, |classifier, origin, sink| {
+        self.records += 1;
+        self.classify(self.records, b"", identity, |classifier, origin, sink| {
             classifier.log(record, resource, origin, sink);
         });
     }

@@ -72,7 +72,7 @@ fn read_spans(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
         attributes: &attributes,
         ..Span::default()
     };
-    reading.span(1, &span, &Resource::default());
+    reading.span(&span, &Resource::default());
     Ok(())
 }
 
@@ -89,7 +89,7 @@ fn read_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
         span_id: Some(SPAN),
         ..LogRecord::default()
     };
-    reading.log(1, &record, &Resource::default());
+    reading.log(&record, &Resource::default());
     Ok(())
 }
 
@@ -244,7 +244,7 @@ async fn two_log_records_are_the_same_only_with_the_same_body() {
 async fn rejects_are_a_bounded_sample_and_counted_in_full() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
-    let answer = pipeline.submit(lines(&"password=hunter2 {\n".repeat(10))).await.unwrap();
+    let answer = pipeline.submit(lines(&"{\"password\":\"hunter2\" \n".repeat(10))).await.unwrap();
     assert_eq!((answer.rejected.len(), answer.rejected_count), (2, 10));
     let rejects = rows(&pipeline, Table::Rejects);
     assert_eq!(rejects.len(), 3);

@@ -35,7 +35,7 @@ struct Key<'k> {
 impl<'k> Key<'k> {
     fn of(call: &Call<'k>) -> Self {
         Self {
-            minute: call.time.div_euclid(MINUTE_US) * MINUTE_US,
+            minute: call.time.saturating_sub(call.time.rem_euclid(MINUTE_US)),
             service: call.service,
             environment: call.environment,
             operation: call.operation,

@@ -110,6 +110,7 @@ impl Worker {
             defaults: &job.request.defaults,
             arrival: job.arrival,
             identity: job.key.unwrap_or_else(|| shared.next_identity()),
+            records: 0,
             tally: Tally::default(),
             answer: Answer::default(),
         };

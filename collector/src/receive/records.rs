@@ -30,8 +30,8 @@ impl Records for Reading<'_> {
         self.limits()
     }
 
-    fn line(&mut self, _number: u64, line: &[u8]) {
-        self.line(line);
+    fn line(&mut self, number: u64, line: &[u8]) {
+        self.line(number, line);
     }
 
     fn span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
@@ -42,7 +42,7 @@ impl Records for Reading<'_> {
         self.log(record, resource);
     }
 
-    fn reject(&mut self, _number: u64, reason: &'static str, detail: String, sample: &[u8]) {
-        self.reject(reason, detail, sample);
+    fn reject(&mut self, number: u64, reason: &'static str, detail: String, sample: &[u8]) {
+        self.reject(number, reason, &detail, sample);
     }
 }

@@ -13,6 +13,7 @@ use super::ranges::Ranges;
 use super::supply::{Prepared, Supply};
 use super::{CommitError, Done, LogOptions, Retired, Shared};
 use crate::disk::DiskFile;
+use arrow::buffer::Buffer;
 use crossbeam_channel::Receiver;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -37,7 +38,7 @@ pub(super) enum Message {
 
 /// A record that waits to be stored.
 pub(super) struct Pending {
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Buffer,
     /// Taken on the caller's thread, of which there are many.
     pub(super) checksum: u32,
     pub(super) epoch: u64,
