@@ -5,7 +5,8 @@
 //! that fits is taken.
 //!
 //! What always holds: at most a fixed number of wrappers is opened, each with a parser of its own, so that
-//! the work is bounded by the size of the record; **hidden** is decided here and nowhere else.
+//! the work is bounded by the size of the record; **hidden** is decided here, and only a span's own status
+//! overrules it.
 
 pub(crate) mod error_shapes;
 mod reply;

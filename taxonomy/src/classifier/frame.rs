@@ -28,7 +28,7 @@ pub(super) struct Frame<'a> {
     pub(super) message: Option<&'a str>,
     /// What else was said in words, and where: the status message of a span, the text of a log body.
     pub(super) words: Option<(&'static str, &'a str)>,
-    pub(super) identity: Identity<'a>,
+    pub(super) identity: Identity,
     pub(super) attributes: &'a [Attribute<'a>],
     pub(super) clues: &'a Clues<'a>,
     /// What it says outside of its attributes, under the names that conventions give it.
@@ -141,29 +141,30 @@ impl Reading<'_> {
 
 /// What makes an event's id the same when the same thing is sent again.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Identity<'a> {
+pub(super) enum Identity {
     /// The place in a trace.
     Span { trace_id: [u8; 16], span_id: [u8; 8] },
-    /// When and what, and where as far as that is known.
-    Log { trace_id: [u8; 16], span_id: [u8; 8], service: Option<&'a str>, time_ns: u64, body: &'a str },
+    /// When and what, and where as far as that is known. Hashed once: a body may be large, and tell of much.
+    Log { trace_id: [u8; 16], span_id: [u8; 8], time_ns: u64, service: u128, body: u128 },
     /// What the receiver gave it.
     Origin(u128),
 }
 
-impl<'a> Identity<'a> {
+impl Identity {
     /// Two records are the same only when their time and body are. Without ids, and without either of
     /// these, nothing tells one record from the next.
-    fn of_log(record: &LogRecord<'a>, clues: &Clues<'a>, body: &'a str, origin: &Origin<'_>) -> Self {
+    fn of_log(record: &LogRecord<'_>, clues: &Clues<'_>, body: &str, origin: &Origin<'_>) -> Self {
         let time_ns = if record.time_ns > 0 { record.time_ns } else { record.observed_ns };
         if record.span_id.is_none() && (body.is_empty() || time_ns == 0) {
             return Self::Origin(origin.identity);
         }
+        let service = clues.fields[Field::Service as usize].and_then(|service| service.value.as_text());
         Self::Log {
             trace_id: record.trace_id.unwrap_or_default(),
             span_id: record.span_id.unwrap_or_default(),
-            service: clues.fields[Field::Service as usize].and_then(|service| service.value.as_text()),
             time_ns,
-            body,
+            service: xxh3_128(service.unwrap_or_default().as_bytes()),
+            body: xxh3_128(body.as_bytes()),
         }
     }
 
@@ -177,14 +178,13 @@ impl<'a> Identity<'a> {
                 buffer.extend_from_slice(trace_id);
                 buffer.extend_from_slice(span_id);
             }
-            Self::Log { trace_id, span_id, service, time_ns, body } => {
+            Self::Log { trace_id, span_id, time_ns, service, body } => {
                 buffer.extend_from_slice(b"log");
                 buffer.extend_from_slice(trace_id);
                 buffer.extend_from_slice(span_id);
                 buffer.extend_from_slice(&time_ns.to_le_bytes());
-                // Of fixed length, so that service and body cannot run together.
-                buffer.extend_from_slice(&xxh3_128(body.as_bytes()).to_le_bytes());
-                buffer.extend_from_slice(&xxh3_128(service.unwrap_or_default().as_bytes()).to_le_bytes());
+                buffer.extend_from_slice(&service.to_le_bytes());
+                buffer.extend_from_slice(&body.to_le_bytes());
             }
         }
         buffer.extend_from_slice(&(index as u64).to_le_bytes());
@@ -219,16 +219,17 @@ pub(super) struct OwnFields<'a>([Option<Single<'a>>; context::FIELDS]);
 
 impl<'a> OwnFields<'a> {
     pub(super) fn new(clues: &Clues<'a>, ids: &'a HexIds) -> Self {
-        let mut fields = clues.fields.map(|attribute| attribute.map(|attribute| single(&attribute.value)));
         let text = |hex: &'a [u8]| std::str::from_utf8(hex).ok().map(Single::text);
-        let certain = [
-            (Field::TraceId, ids.trace.as_ref().and_then(|hex| text(hex))),
-            (Field::SpanId, ids.span.as_ref().and_then(|hex| text(hex))),
-        ];
-        for (field, value) in certain {
-            fields[field as usize] = value.or(fields[field as usize]);
-        }
-        Self(fields)
+        let mut own = Self(clues.fields.map(|attribute| attribute.map(|attribute| single(&attribute.value))));
+        own.set(Field::TraceId, ids.trace.as_ref().and_then(|hex| text(hex)));
+        own.set(Field::SpanId, ids.span.as_ref().and_then(|hex| text(hex)));
+        own
+    }
+
+    /// Sets a field to what is certain, when there is that.
+    pub(super) fn set(&mut self, field: Field, value: Option<Single<'a>>) {
+        let slot = &mut self.0[field as usize];
+        *slot = value.or(*slot);
     }
 
     /// Sets a field that no attribute gives.

@@ -246,7 +246,7 @@ fn clues_of_span<'a>(rules: &Rules, span: &Span<'a>, resource: &Resource<'a>) ->
 fn own_fields<'a>(clues: &Clues<'a>, ids: &'a HexIds, stated: Option<&Stated<'a>>) -> OwnFields<'a> {
     let mut own = OwnFields::new(clues, ids);
     let status = stated.and_then(|stated| stated.http_status);
-    own.fill_gap(Field::HttpStatus, status.map(|status| Single::int(status.into())));
+    own.set(Field::HttpStatus, status.map(|status| Single::int(status.into())));
     own
 }
 

@@ -430,3 +430,9 @@ fn operators_rename_attributes_too() {
     Classifier::new(rules).span(&span, &Resource::default(), &origin(), &mut told);
     assert_eq!(told.notes.0, ["call ok jsonrpc ship"]);
 }
+
+#[test]
+fn a_status_that_failed_counts_more_than_one_that_did_not() {
+    let told = span_with(|_| (), &json!({"http.response.status_code": 200, "error.type": "504"}));
+    told.check(&json!({"http_status": 504, "dialect": "http", "canonical": "INTERNAL_ERROR"}));
+}
