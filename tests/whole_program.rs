@@ -15,5 +15,7 @@ mod whole_program {
     mod hostile;
     mod pipes;
     mod registry_file;
+    mod serve;
+    mod server;
     mod support;
 }

@@ -1,0 +1,240 @@
+//! A real `faultline serve` on free ports of loopback, ended with the test that started it; and a client that
+//! sends exactly the bytes it is told to.
+
+use super::support::{Folder, faultline};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a start, a stop or an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    data_dir: PathBuf,
+    /// What it said on stderr.
+    log: PathBuf,
+    pub(crate) endpoints: Value,
+}
+
+impl Server {
+    /// Starts a server on a data directory of this folder.
+    pub(crate) fn start(folder: &Folder) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    /// Starts a server with further arguments.
+    pub(crate) fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
+        Self::run(folder, Command::new(env!("CARGO_BIN_EXE_faultline")), arguments)
+    }
+
+    /// Starts a server under another program, such as strace; the command ends where the server's own begins.
+    pub(crate) fn run(folder: &Folder, mut command: Command, arguments: &[&str]) -> Self {
+        let data_dir = folder.path().join("data");
+        // What an earlier server left behind would be taken for this one's.
+        let _ = std::fs::remove_file(data_dir.join("endpoints.json"));
+        let log = folder.path().join("serve.log");
+        let stderr = File::options().create(true).append(true).open(&log).expect("a log file");
+        let child = command
+            .arg("serve")
+            .arg("--data-dir")
+            .arg(&data_dir)
+            .args(["--listen-otlp-grpc", ":0", "--listen-otlp-http", ":0", "--listen-web", ":0"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .expect("the server starts");
+        let mut server = Self { child, data_dir, log, endpoints: Value::Null };
+        server.endpoints = server.wait_for_endpoints();
+        server
+    }
+
+    fn wait_for_endpoints(&mut self) -> Value {
+        let began = Instant::now();
+        let path = self.data_dir.join("endpoints.json");
+        loop {
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                return serde_json::from_str(&text).expect("endpoints.json is JSON");
+            }
+            let ended = self.child.try_wait().expect("the server can be asked");
+            assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.said());
+            assert!(began.elapsed() < PATIENCE, "the server does not get ready\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Everything on stderr so far, of earlier servers of the same folder too.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The address of `otlp_grpc`, `otlp_http` or `web`.
+    #[track_caller]
+    pub(crate) fn address(&self, name: &str) -> SocketAddr {
+        let address = self.endpoints[name].as_str().expect("the listener is on");
+        address.parse().expect("an address")
+    }
+
+    /// Posts lines to `/v1/envelopes`.
+    pub(crate) fn post_lines(&self, lines: &str) -> Answer {
+        self.post("/v1/envelopes", &[("Content-Type", "application/x-ndjson")], lines.as_bytes())
+    }
+
+    /// Posts a body to the OTLP/HTTP listener.
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        ask(self.address("otlp_http"), "POST", path, headers, body).expect("an answer")
+    }
+
+    /// Gets a path of the web listener.
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        ask(self.address("web"), "GET", path, &[], b"").expect("an answer")
+    }
+
+    /// The counters.
+    pub(crate) fn status(&self) -> Value {
+        self.get("/api/v1/status").json()
+    }
+
+    /// The stored rows of a table, read from the data directory.
+    pub(crate) fn dump(&self, table: &str) -> Vec<Value> {
+        dump(&self.data_dir, table)
+    }
+
+    /// Resident memory in bytes: now, and at its highest.
+    pub(crate) fn resident(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("/proc");
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).expect("a field");
+            line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") * 1024
+        };
+        (field("VmRSS:"), field("VmHWM:"))
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(status.expect("kill runs").success());
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        self.wait();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the server can be asked") {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "the server does not stop\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The stored rows of a table, by `faultline dump`.
+pub(crate) fn dump(data_dir: &Path, table: &str) -> Vec<Value> {
+    let data_dir = data_dir.to_str().expect("the path is UTF-8");
+    faultline(&["dump", "--data-dir", data_dir, "--table", table]).ends_with(0).events()
+}
+
+/// An HTTP answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The head, with names in lower case.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The value of a header, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    #[track_caller]
+    pub(crate) fn is(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{} {}", self.head, String::from_utf8_lossy(&self.body));
+        self
+    }
+}
+
+/// Sends one request over a connection of its own.
+pub(crate) fn ask(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> std::io::Result<Answer> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    if !head.to_ascii_lowercase().contains("\r\ncontent-length:") {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(head.as_bytes())?;
+    // A server that has seen enough may close before everything is sent; its answer is still there.
+    let _ = stream.write_all(body);
+    read_answer(&mut stream)
+}
+
+/// Reads an answer to its end.
+pub(crate) fn read_answer(stream: &mut TcpStream) -> std::io::Result<Answer> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Err(error) if bytes.is_empty() => return Err(error),
+        _ => {}
+    }
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    let end = end.ok_or_else(|| std::io::Error::other(format!("no answer in {} bytes", bytes.len())))?;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let (first, rest) = head.split_once("\r\n").unwrap_or((&head, ""));
+    let status = first.split_whitespace().nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let lower = rest.lines().map(|line| match line.split_once(':') {
+        Some((name, value)) => format!("{}:{value}\n", name.to_ascii_lowercase()),
+        None => format!("{line}\n"),
+    });
+    Ok(Answer { status, head: lower.collect(), body: bytes[end + 4..].to_vec() })
+}
