@@ -1,7 +1,7 @@
 //! OTLP over gRPC: one unary call for each signal.
 //!
 //! The framing is done by hand. tonic holds a whole message before our code sees it, and answers one that is
-//! too large with OUT_OF_RANGE, which OTLP senders retry for ever. Here a message is refused at its five-byte
+//! too large with `OUT_OF_RANGE`, which OTLP senders retry for ever. Here a message is refused at its five-byte
 //! prefix, and takes the same way as every other body: one path for limits, memory and counting.
 
 use super::body::Bounds;

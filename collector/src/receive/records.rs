@@ -46,3 +46,6 @@ impl Records for Reading<'_> {
         self.reject(number, reason, &detail, sample);
     }
 }
+
+#[cfg(test)]
+pub(crate) mod recorded;

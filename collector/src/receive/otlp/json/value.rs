@@ -54,13 +54,13 @@ impl Values {
             AnyFields { double_value: Some(number), .. } => Value::Double(number.double("doubleValue")?),
             AnyFields { array_value: Some(raw), .. } => self.nested(raw, write_list)?,
             AnyFields { kvlist_value: Some(raw), .. } => self.nested(raw, write_map)?,
-            AnyFields { bytes_value: Some(text), .. } => self.bytes(text.text("bytesValue")?)?,
+            AnyFields { bytes_value: Some(text), .. } => self.bytes(&text.text("bytesValue")?)?,
             _ => Value::Empty,
         })
     }
 
     /// Bytes that are UTF-8 count as a text.
-    fn bytes<'a>(&mut self, encoded: Cow<'a, str>) -> Read<Value<'a>> {
+    fn bytes<'a>(&mut self, encoded: &str) -> Read<Value<'a>> {
         let bytes = BASE64_STANDARD.decode(encoded.as_bytes()).map_err(Error::custom)?;
         Ok(match String::from_utf8(bytes) {
             Ok(text) => Value::Text(Cow::Owned(text)),
@@ -90,9 +90,10 @@ impl Values {
 }
 
 type WriteNested = fn(&Json, usize, &mut JsonText);
+type Write = fn(&Json, &mut JsonText);
 
 /// The parts of an `AnyValue` that are written as they came, but for their type.
-const WRITERS: [(&str, fn(&Json, &mut JsonText)); 5] = [
+const WRITERS: [(&str, Write); 5] = [
     ("stringValue", |value, out| out.string(value.as_str().unwrap_or_default())),
     ("boolValue", |value, out| out.display(value.as_bool().unwrap_or_default())),
     ("intValue", write_int),
