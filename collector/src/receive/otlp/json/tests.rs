@@ -86,7 +86,7 @@ fn every_field_of_a_log_record() {
     assert_eq!(records.signals, [sample::log_view()], "{:?}", records.rejected);
 }
 
-/// A resource after its scopes; serde_json writes keys in order, so this one is by hand.
+/// A resource after its scopes; `serde_json` writes keys in order, so this one is by hand.
 #[test]
 fn a_resource_may_come_last() {
     let body = format!(
@@ -184,8 +184,8 @@ fn a_request_that_cannot_be_read_says_where() {
 fn deep_and_long_values_are_bounded() {
     let deep =
         (0..40).fold(json!({"stringValue": "x"}), |value, _| json!({"arrayValue": {"values": [value]}}));
-    let text = logs(&log_records(&[json!({"body": deep})]));
-    assert!(text.signals.first().is_none_or(|text| text.contains("[null]")), "{text:?}");
+    let text = logs(&log_records(&[json!({"body": deep})])).signals.remove(0);
+    assert!(text.contains(&format!("{}null{}", "[".repeat(32), "]".repeat(32))), "{text}");
 
     let open = "{\"arrayValue\":{\"values\":[".repeat(50_000);
     let body = format!("{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{open}");
@@ -203,7 +203,7 @@ fn deep_and_long_values_are_bounded() {
 fn a_request_cut_anywhere_neither_panics_nor_hangs() {
     let body = spans(&[span()]);
     for cut in (0..body.len()).filter(|cut| body.is_char_boundary(*cut)) {
-        assert!(read_traces(body[..cut].as_bytes(), &mut Recorded::default()).is_err(), "{cut}");
+        assert!(read_traces(&body.as_bytes()[..cut], &mut Recorded::default()).is_err(), "{cut}");
     }
 }
 
