@@ -1,9 +1,9 @@
 //! Receivers: one file each. They bound, frame and answer; what the bytes mean is not decided here.
 //!
 //! A receiver has two halves. The *async half* answers the socket: it checks the head, collects the body
-//! ([`body`]), submits it and turns what comes back into its protocol's answer. The *pure half* is a
+//! (`body`), submits it and turns what comes back into its protocol's answer. The *pure half* is a
 //! [`ReadBody`](crate::pipeline::ReadBody): it runs on a worker over the decompressed body and hands records
-//! over one by one ([`records`]). No receiver decompresses, and none decides what a record means.
+//! over one by one (`records`). No receiver decompresses, and none decides what a record means.
 //!
 //! | file | receives |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `server` | connections: accepts, bounds, drains |
 //!
 //! What must always hold:
-//! - Every request passes [`Door::pass`], so the limits and the counting are the same for all.
+//! - Every request passes `Door::pass`, so the limits and the counting are the same for all.
 //! - A refusal is counted once: here when it happened before `submit`, by the pipeline after.
 //! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
 
