@@ -2,7 +2,7 @@
 //!
 //! A receiver has two halves. The *async half* answers the socket: it checks the head, collects the body
 //! (`body`), submits it and turns what comes back into its protocol's answer. The *pure half* is a
-//! [`ReadBody`](crate::pipeline::ReadBody): it runs on a worker over the decompressed body and hands records
+//! [`ReadBody`]: it runs on a worker over the decompressed body and hands records
 //! over one by one (`records`). No receiver decompresses, and none decides what a record means.
 //!
 //! | file | receives |
