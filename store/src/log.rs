@@ -285,6 +285,7 @@ fn begin(committer: &mut Committer, shared: &Shared, past: Past) {
 /// A segment that is no longer written.
 #[derive(Debug)]
 struct Retired {
+    number: u64,
     path: PathBuf,
     /// The lowest sequence it can hold.
     first: u64,
@@ -295,7 +296,7 @@ struct Retired {
 
 impl From<PastSegment> for Retired {
     fn from(past: PastSegment) -> Self {
-        Self { path: past.path, first: past.first, last: past.last, bytes: past.bytes }
+        Self { number: past.number, path: past.path, first: past.first, last: past.last, bytes: past.bytes }
     }
 }
 

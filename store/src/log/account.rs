@@ -23,9 +23,8 @@ pub(super) struct Account<'a> {
     missing: Vec<(u64, u64)>,
     /// Bytes that could not be read, with the sequence before them.
     stretches: Vec<(u64, u64)>,
-    /// Whether there is a segment before this one. Segments are released from the oldest on, so if there is, none of
-    /// this run was released and it must be here from its first sequence on.
-    follows: bool,
+    /// The numbers of the segments that are there, up to this one.
+    numbers: Vec<u64>,
 }
 
 impl<'a> Account<'a> {
@@ -38,8 +37,13 @@ impl<'a> Account<'a> {
             durable: 0,
             missing: Vec::new(),
             stretches: Vec::new(),
-            follows: false,
+            numbers: Vec::new(),
         }
+    }
+
+    /// A segment is there, with whatever in it.
+    pub(super) fn file(&mut self, number: u64) {
+        self.numbers.push(number);
     }
 
     /// A segment begins.
@@ -47,33 +51,39 @@ impl<'a> Account<'a> {
         self.replay.segments += 1;
         if self.run != Some(header.run) {
             self.end_run();
+            self.expected = self.begins(header);
             self.run = Some(header.run);
-            self.expected = if self.follows { header.run } else { header.first };
             self.durable = 0;
         }
-        self.follows = true;
         self.expect(header.first);
         self.durable = self.durable.max(header.durable);
+    }
+
+    /// The first sequence of this run that must be here. Segments are released from the oldest on: if one before
+    /// this was read, nothing since has been released; and if the one right before is there, nothing of that.
+    fn begins(&self, header: &SegmentHeader) -> u64 {
+        let (previous, first) = header.previous;
+        if self.run.is_some() {
+            header.run
+        } else if self.numbers.contains(&previous) {
+            header.run.max(first)
+        } else {
+            header.first
+        }
     }
 
     /// A segment without a readable header.
     pub(super) fn unreadable_segment(&mut self, bytes: u64) {
         self.replay.segments += 1;
         self.replay.unreadable_segments += 1;
-        self.follows = true;
         self.unreadable(bytes);
     }
 
-    /// A segment with nothing in it, not even a header.
-    pub(super) fn empty_segment(&mut self) {
-        self.follows = true;
-    }
-
-    /// A segment that was there a moment ago: the process that writes the log has released it.
+    /// A segment that was there a moment ago: the process that writes the log has released it, and all before it.
     pub(super) fn released_segment(&mut self) {
         self.end_run();
         self.run = None;
-        self.follows = false;
+        self.numbers.clear();
     }
 
     /// Bytes that are not a frame and should be.

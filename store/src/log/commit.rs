@@ -74,6 +74,7 @@ impl Drop for Answer {
 
 /// The segment being written.
 struct Active {
+    number: u64,
     file: Box<dyn DiskFile>,
     path: PathBuf,
     /// What it takes on the disk.
@@ -98,6 +99,8 @@ pub(super) struct Committer {
     /// The first sequence of this run.
     run: u64,
     next_sequence: u64,
+    /// The number and the lowest sequence of the newest segment before the active one that holds something.
+    previous: (u64, u64),
     voids: Ranges,
     /// Whether there are void sequences that no durable header names.
     voids_unwritten: bool,
@@ -130,6 +133,7 @@ impl Committer {
             active: None,
             run: next_sequence,
             next_sequence,
+            previous: (0, 0),
             voids,
             voids_unwritten: false,
             waiting: Vec::new(),
@@ -142,6 +146,7 @@ impl Committer {
     /// what the segments before say of sequences stands here too, and the empty ones among them can go.
     /// Not within `max_bytes`: a log that is full must still be able to start, and to release.
     pub(super) fn begin(&mut self, past: Vec<Retired>) -> Result<(), CommitError> {
+        self.previous = past.last().map_or((0, 0), |newest| (newest.number, newest.first));
         self.waiting = past;
         let begun = self.supply.next_beyond_limit().and_then(|prepared| {
             self.active = Some(Active::new(prepared, self.next_sequence)?);
@@ -286,6 +291,7 @@ impl Committer {
             run: self.run,
             first,
             durable: first.saturating_sub(1),
+            previous: self.previous,
             voids: self.voids.as_slice().to_vec(),
             preamble: Arc::clone(&self.preamble),
         };
@@ -310,10 +316,13 @@ impl Committer {
 
     /// Lets go of a segment, and of what was preallocated for it and not used.
     fn retire(&mut self, old: Active) {
-        let Active { file, path, bytes, first, last, position, .. } = old;
+        let Active { number, file, path, bytes, first, last, position, .. } = old;
         drop(file);
+        if position > 0 {
+            self.previous = (number, first);
+        }
         let bytes = self.supply.trim(&path, bytes, position);
-        self.waiting.push(Retired { path, first, last, bytes });
+        self.waiting.push(Retired { number, path, first, last, bytes });
     }
 
     /// Gives up the segment after a failure. What was durable in it stays; what was refused is cut off if the disk
@@ -376,8 +385,8 @@ impl Committer {
 impl Active {
     fn new(prepared: Prepared, first: u64) -> Result<Self, CommitError> {
         let salt = getrandom::u64().map_err(|error| CommitError::Io(error.to_string().into()))?;
-        let Prepared { file, path, bytes } = prepared;
-        Ok(Self { file, path, bytes, salt, first, last: first.saturating_sub(1), position: 0 })
+        let Prepared { number, file, path, bytes } = prepared;
+        Ok(Self { number, file, path, bytes, salt, first, last: first.saturating_sub(1), position: 0 })
     }
 
     /// Whether so many bytes fit. A fresh segment takes anything: it grows.

@@ -1,7 +1,7 @@
 //! The bytes of a segment. All numbers are little-endian.
 //!
 //! ```text
-//! 0       label        64 bytes, then zeros
+//! 0       label        128 bytes, then zeros
 //! 4096    label again
 //! 8192    body         void ranges (16 bytes each: first, last), then the preamble; filled up to 4096 with zeros
 //!         body again
@@ -28,6 +28,8 @@ pub(super) const VERSION: u16 = 1;
 const BLOCK: usize = 4096;
 /// Frames begin at multiples of this; so do payloads, since a header is as long.
 pub(super) const ALIGN: usize = 64;
+/// The length of a label.
+const LABEL: usize = 128;
 /// Where the copies of the label stand.
 const LABELS: [usize; 2] = [0, BLOCK];
 /// Where the first copy of the body stands.
@@ -48,6 +50,9 @@ pub(super) struct SegmentHeader {
     pub(super) first: u64,
     /// Everything up to here was durable, void or lost when it was begun.
     pub(super) durable: u64,
+    /// The number of the segment before it that holds records, and the lowest sequence that one can hold. If that
+    /// segment is there but cannot be read, this is how it is known what was in it.
+    pub(super) previous: (u64, u64),
     /// Sequences that were refused, here or in the segments before.
     pub(super) voids: Vec<(u64, u64)>,
     /// The caller's bytes.
@@ -88,8 +93,8 @@ impl SegmentHeader {
         frames_begin(self.voids.len() * 16 + self.preamble.len())
     }
 
-    fn label(&self, body: &[u8]) -> [u8; ALIGN] {
-        let mut label = [0; ALIGN];
+    fn label(&self, body: &[u8]) -> [u8; LABEL] {
+        let mut label = [0; LABEL];
         put(&mut label, 0, MAGIC);
         put(&mut label, 8, VERSION.to_le_bytes());
         put(&mut label, 12, (body.len() as u32).to_le_bytes());
@@ -97,8 +102,10 @@ impl SegmentHeader {
         put(&mut label, 24, self.run.to_le_bytes());
         put(&mut label, 32, self.first.to_le_bytes());
         put(&mut label, 40, self.durable.to_le_bytes());
-        put(&mut label, 48, (self.voids.len() as u32).to_le_bytes());
-        put(&mut label, 52, crc32fast::hash(body).to_le_bytes());
+        put(&mut label, 48, self.previous.0.to_le_bytes());
+        put(&mut label, 56, self.previous.1.to_le_bytes());
+        put(&mut label, 64, (self.voids.len() as u32).to_le_bytes());
+        put(&mut label, 68, crc32fast::hash(body).to_le_bytes());
         seal(&mut label);
         label
     }
@@ -125,14 +132,14 @@ impl SegmentHeader {
 
 /// An intact label.
 struct Label<'a> {
-    bytes: &'a [u8; ALIGN],
+    bytes: &'a [u8; LABEL],
     version: u16,
     body_length: usize,
 }
 
 impl<'a> Label<'a> {
     fn decode(segment: &'a [u8], at: usize) -> Option<Self> {
-        let bytes: &[u8; ALIGN] = segment.get(at..)?.first_chunk()?;
+        let bytes: &[u8; LABEL] = segment.get(at..)?.first_chunk()?;
         if bytes[..8] != MAGIC || !is_sealed(bytes) {
             return None;
         }
@@ -146,10 +153,10 @@ impl<'a> Label<'a> {
 
     fn body(&self, segment: &[u8], at: usize) -> Option<SegmentHeader> {
         let body = segment.get(at..at + self.body_length)?;
-        if crc32fast::hash(body) != u32::from_le_bytes(take(self.bytes, 52)) {
+        if crc32fast::hash(body) != u32::from_le_bytes(take(self.bytes, 68)) {
             return None;
         }
-        let voids = u32::from_le_bytes(take(self.bytes, 48)) as usize;
+        let voids = u32::from_le_bytes(take(self.bytes, 64)) as usize;
         let (voids, preamble) = body.split_at_checked(voids * 16)?;
         let (voids, _) = voids.as_chunks::<16>();
         Some(SegmentHeader {
@@ -157,6 +164,7 @@ impl<'a> Label<'a> {
             run: u64::from_le_bytes(take(self.bytes, 24)),
             first: u64::from_le_bytes(take(self.bytes, 32)),
             durable: u64::from_le_bytes(take(self.bytes, 40)),
+            previous: (u64::from_le_bytes(take(self.bytes, 48)), u64::from_le_bytes(take(self.bytes, 56))),
             voids: voids
                 .iter()
                 .map(|void| (u64::from_le_bytes(take(void, 0)), u64::from_le_bytes(take(void, 8))))
@@ -235,7 +243,7 @@ pub(super) fn number(name: &str) -> Option<u64> {
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
-fn put<const N: usize>(bytes: &mut [u8; ALIGN], at: usize, value: [u8; N]) {
+fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&value);
 }
 
@@ -246,11 +254,11 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// The last four bytes are the checksum of those before.
-fn seal(bytes: &mut [u8; ALIGN]) {
-    let checksum = crc32fast::hash(&bytes[..ALIGN - 4]);
-    put(bytes, ALIGN - 4, checksum.to_le_bytes());
+fn seal<const N: usize>(bytes: &mut [u8; N]) {
+    let checksum = crc32fast::hash(&bytes[..N - 4]);
+    put(bytes, N - 4, checksum.to_le_bytes());
 }
 
-fn is_sealed(bytes: &[u8; ALIGN]) -> bool {
-    crc32fast::hash(&bytes[..ALIGN - 4]) == u32::from_le_bytes(take(bytes, ALIGN - 4))
+fn is_sealed<const N: usize>(bytes: &[u8; N]) -> bool {
+    crc32fast::hash(&bytes[..N - 4]) == u32::from_le_bytes(take(bytes, N - 4))
 }

@@ -33,6 +33,7 @@ struct Surveyed {
 /// A segment that was read.
 #[derive(Debug)]
 pub(super) struct PastSegment {
+    pub(super) number: u64,
     pub(super) path: PathBuf,
     /// The length of the file.
     pub(super) bytes: u64,
@@ -138,8 +139,10 @@ impl Reader<'_> {
             self.account.released_segment();
             return None;
         }
+        self.account.file(segment.number);
         let first = self.account.expected();
         let mut past = PastSegment {
+            number: segment.number,
             path: segment.path,
             bytes: segment.bytes,
             first,
@@ -171,9 +174,7 @@ impl Reader<'_> {
                 past.used = scan::used(&content) as u64;
                 // Made ahead and never used; or, when another process is writing, used since it was surveyed.
                 past.empty = past.used == 0;
-                if past.empty {
-                    self.account.empty_segment();
-                } else if SegmentHeader::decode(&content).is_err() {
+                if !past.empty && SegmentHeader::decode(&content).is_err() {
                     self.account.unreadable_segment(past.used);
                     tracing::warn!(segment = %past.path.display(), "the header of a log segment is damaged");
                 }

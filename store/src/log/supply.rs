@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 
 /// An empty segment.
 pub(super) struct Prepared {
+    pub(super) number: u64,
     pub(super) file: Box<dyn DiskFile>,
     pub(super) path: PathBuf,
     /// What it counts for on the disk: where nothing can be preallocated, what it may grow to.
@@ -29,7 +30,7 @@ pub(super) struct Supply {
     segment_bytes: u64,
     max_bytes: u64,
     next_number: u64,
-    orders: Option<Sender<PathBuf>>,
+    orders: Option<Sender<u64>>,
     results: Receiver<io::Result<Prepared>>,
     /// One segment is being made, or lies ready.
     ordered: bool,
@@ -39,12 +40,12 @@ pub(super) struct Supply {
 impl Supply {
     pub(super) fn start(shared: &Shared, options: &LogOptions, next_number: u64) -> Result<Self, LogError> {
         let segment_bytes = options.segment_bytes.min(options.max_bytes / 4);
-        let (orders, to_make) = bounded::<PathBuf>(1);
+        let (orders, to_make) = bounded(1);
         let (made, results) = bounded(1);
-        let disk = Arc::clone(&shared.disk);
+        let (disk, folder) = (Arc::clone(&shared.disk), shared.folder.clone());
         let make_all = move || {
-            for path in to_make {
-                if made.send(make(&*disk, &path, segment_bytes)).is_err() {
+            for number in to_make {
+                if made.send(make(&*disk, &folder, number, segment_bytes)).is_err() {
                     return;
                 }
             }
@@ -97,9 +98,9 @@ impl Supply {
 
     fn order(&mut self) {
         // Each attempt has a number of its own: what an earlier one left behind is in nobody's way.
-        let path = self.folder.join(format::name(self.next_number));
+        let number = self.next_number;
         self.next_number += 1;
-        if self.orders.as_ref().is_some_and(|orders| orders.send(path).is_ok()) {
+        if self.orders.as_ref().is_some_and(|orders| orders.send(number).is_ok()) {
             self.ordered = true;
             self.counters.bytes.fetch_add(self.segment_bytes, Relaxed);
             self.counters.segments.fetch_add(1, Relaxed);
@@ -175,18 +176,21 @@ pub(super) fn is_gone(removed: &io::Result<()>) -> bool {
     }
 }
 
-fn make(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<Prepared> {
-    let made = try_make(disk, path, bytes);
-    if made.is_err() {
-        // A full disk should not fill up with what is left of attempts. If even this fails, the next start does it.
-        let _ = disk.remove(path);
+fn make(disk: &dyn Disk, folder: &Path, number: u64, bytes: u64) -> io::Result<Prepared> {
+    let path = folder.join(format::name(number));
+    match try_make(disk, folder, &path, bytes) {
+        Ok(file) => Ok(Prepared { number, file, path, bytes }),
+        Err(error) => {
+            // A full disk should not fill up with what is left of attempts. If this fails too, the next start does it.
+            let _ = disk.remove(&path);
+            Err(error)
+        }
     }
-    made
 }
 
-fn try_make(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<Prepared> {
+fn try_make(disk: &dyn Disk, folder: &Path, path: &Path, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
     let mut file = disk.create(path, bytes)?;
     file.sync()?;
-    disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
-    Ok(Prepared { file, path: path.to_owned(), bytes })
+    disk.sync_dir(folder)?;
+    Ok(file)
 }

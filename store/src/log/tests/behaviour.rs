@@ -265,8 +265,8 @@ fn a_log_from_the_future_is_not_touched() {
     let mut bytes = disk.file(&path);
     for label in [0, 4096] {
         bytes[label + 8] = 2;
-        let checksum = crc32fast::hash(&bytes[label..label + 60]);
-        bytes[label + 60..label + 64].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[label..label + 124]);
+        bytes[label + 124..label + 128].copy_from_slice(&checksum.to_le_bytes());
     }
     disk.put(&path, bytes.clone());
     let opened = Log::open(Arc::new(disk.clone()), Path::new(FOLDER), options(), &mut |_| {});

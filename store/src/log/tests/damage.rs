@@ -224,7 +224,7 @@ proptest! {
             touched[file].iter().any(|hit| hit.start < range.end && range.start < hit.end)
         };
         let header_lost = |file| {
-            overlaps(file, &(0..64)) && overlaps(file, &(4096..4160)) || overlaps(file, &(8192..8203)) && overlaps(file, &(12288..12299))
+            overlaps(file, &(0..128)) && overlaps(file, &(4096..4224)) || overlaps(file, &(8192..8203)) && overlaps(file, &(12288..12299))
         };
         let mut found = records.iter().peekable();
         for place in &image.records {

@@ -181,7 +181,7 @@ fn failing_for_long_leaves_no_files_behind() {
 fn a_release_that_fails_is_tried_again() {
     let disk = SimDisk::new(1);
     let (log, ..) = open(&disk, options());
-    let newest = (0..20).map(|_| store(&log, vec![1; 3000]).unwrap()).last().unwrap();
+    let newest = (0..20).fold(0, |_, _| store(&log, vec![1; 3000]).unwrap());
     for operation in [Operation::Remove, Operation::SyncDir] {
         disk.fail(operation, EIO);
         let before = log.stats().segments;

@@ -64,7 +64,7 @@ impl Model {
             let payloads: Vec<_> = (0..=random.below(3)).map(|_| self.payload(random)).collect();
             let answers: Vec<_> = payloads.iter().map(|payload| submit(log, payload.clone())).collect();
             for (payload, answer) in payloads.into_iter().zip(answers) {
-                self.answered(payload, answer.recv_timeout(Duration::from_secs(20)).unwrap());
+                self.answered(payload, &answer.recv_timeout(Duration::from_secs(20)).unwrap());
             }
             if disk.crashed() {
                 return;
@@ -77,14 +77,14 @@ impl Model {
         }
     }
 
-    fn answered(&mut self, payload: Vec<u8>, answer: Result<u64, CommitError>) {
+    fn answered(&mut self, payload: Vec<u8>, answer: &Result<u64, CommitError>) {
         match answer {
             Ok(sequence) => {
                 self.gone.append(&mut self.refused);
-                self.kept.insert(payload, sequence);
+                self.kept.insert(payload, *sequence);
             }
-            Err(CommitError::Io(_) | CommitError::NoSpace) => drop(self.refused.insert(payload)),
-            Err(_) => drop(self.gone.insert(payload)),
+            Err(CommitError::Io(_) | CommitError::NoSpace) => _ = self.refused.insert(payload),
+            Err(_) => _ = self.gone.insert(payload),
         }
     }
 }
