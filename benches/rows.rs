@@ -2,11 +2,11 @@
 //!
 //! `cargo bench --bench rows [-- LINES]` takes turns over the same lines: `serde_json` into `Value`, our
 //! classification alone, with rows, and with the record's bytes, in batches of a thousand lines. What counts is
-//! the ratio of the medians of interleaved rounds.
+//! the ratio of the medians of interleaved rounds, in CPU time, so that a busy machine distorts little.
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::Table;
 use store::codec::Encoder;
 use store::rows::EventRows;
@@ -128,9 +128,14 @@ fn compare(name: &str, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn time(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
+    let start = cpu_time();
     work();
-    start.elapsed()
+    cpu_time().saturating_sub(start)
+}
+
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

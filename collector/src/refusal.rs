@@ -66,6 +66,8 @@ pub enum Cause {
     LogFull,
     /// The log could not be written.
     DiskFailed,
+    /// The sender went away before its request was whole.
+    Gone,
     /// On the way out.
     ShuttingDown,
     /// A defect of ours.
@@ -77,7 +79,7 @@ type Row = (&'static str, u16, i32, &'static str);
 
 impl Cause {
     /// All of them, for counters.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Unreadable,
         Self::BadCompression,
         Self::BadParameter,
@@ -91,6 +93,7 @@ impl Cause {
         Self::Busy,
         Self::LogFull,
         Self::DiskFailed,
+        Self::Gone,
         Self::ShuttingDown,
         Self::Internal,
     ];
@@ -116,6 +119,8 @@ impl Cause {
             Self::DiskFailed => {
                 ("disk_failed", 503, 14, "make room on the disk or mend it; retry after the given time")
             }
+            // Nobody reads this one; 499 and 1 (cancelled) are what others write into their logs.
+            Self::Gone => ("gone", 499, 1, "keep the connection open until the answer"),
             Self::ShuttingDown => ("shutting_down", 503, 14, "retry after the given time"),
             Self::Internal => ("internal", 500, 13, "this is a defect of Faultline: please report it"),
         }

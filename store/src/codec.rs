@@ -79,11 +79,19 @@ fn options() -> Result<IpcWriteOptions, ArrowError> {
 fn tracker(schema: &SchemaRef) -> DictionaryTracker {
     let mut tracker = DictionaryTracker::new(false);
     for field in schema.fields() {
-        if matches!(field.data_type(), DataType::Dictionary(..)) {
+        for _ in 0..dictionaries(field.data_type()) {
             tracker.next_dict_id();
         }
     }
     tracker
+}
+
+fn dictionaries(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Dictionary(..) => 1,
+        DataType::List(item) => dictionaries(item.data_type()),
+        _ => 0,
+    }
 }
 
 /// The schemas that records are written with: the preamble of a log segment.

@@ -149,13 +149,13 @@ fn number(value: f64, out: &mut String) {
 }
 
 fn list(words: &ArrayRef, out: &mut String) {
-    let words = words.as_string_opt::<i32>();
+    let cells = Cells::of(words, false);
     out.push('[');
-    for (place, word) in words.into_iter().flatten().flatten().enumerate() {
+    for place in 0..words.len() {
         if place > 0 {
             out.push(',');
         }
-        string(word, out);
+        cells.write(place, out);
     }
     out.push(']');
 }

@@ -8,6 +8,7 @@
 
 pub mod column;
 mod events;
+mod name;
 mod rejects;
 mod requests;
 mod traffic;

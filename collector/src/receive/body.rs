@@ -200,7 +200,7 @@ impl<'a> Collecting<'a> {
 
 /// The sender hung up in the middle of its body.
 pub(crate) fn gone() -> Refusal {
-    Refusal::new(Cause::Unreadable, "the connection ended before the body did")
+    Refusal::new(Cause::Gone, "the connection ended before the body did")
 }
 
 fn too_large(bytes: u64, limit: usize) -> Refusal {

@@ -3,11 +3,14 @@
 //! Words of closed lists keep their place in the list (a byte a row); names that recur keep a number each;
 //! everything else is kept as it is.
 
+use super::name::Name;
+use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Builder, Int32Builder, Int64Builder,
-    ListBuilder, StringArray, StringBuilder, StringDictionaryBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Builder,
+    ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, TimeUnit};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Int8Type, TimeUnit};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
@@ -29,25 +32,45 @@ pub trait Kind {
 }
 
 /// Declares kinds that an Arrow builder serves as it is.
+///
+/// Most cells of most columns are null, so nulls are only counted, and appended together when a value follows.
 macro_rules! plain {
-    ($($(#[$doc:meta])* $name:ident($builder:ty, $cell:ty, $data_type:expr);)+) => { $(
+    ($($(#[$doc:meta])* $name:ident($builder:expr => $builder_type:ty, $cell:ty, $data_type:expr, $is_json:expr);)+) => { $(
         $(#[$doc])*
-        #[derive(Debug, Default)]
-        pub struct $name($builder);
+        pub struct $name {
+            builder: $builder_type,
+            nulls: usize,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { builder: $builder, nulls: 0 }
+            }
+        }
 
         impl Kind for $name {
             type Cell<'a> = $cell;
+            const IS_JSON: bool = $is_json;
 
             fn data_type() -> DataType {
                 $data_type
             }
 
-            fn push(&mut self, cell: Option<$cell>) {
-                self.0.append_option(cell);
+            #[inline]
+            fn push(&mut self, cell: Option<Self::Cell<'_>>) {
+                let Some(cell) = cell else {
+                    self.nulls += 1;
+                    return;
+                };
+                if self.nulls > 0 {
+                    self.builder.append_nulls(std::mem::take(&mut self.nulls));
+                }
+                self.builder.append_value(cell);
             }
 
             fn finish(&mut self) -> ArrayRef {
-                Arc::new(self.0.finish())
+                self.builder.append_nulls(std::mem::take(&mut self.nulls));
+                Arc::new(self.builder.finish())
             }
         }
     )+ };
@@ -55,128 +78,52 @@ macro_rules! plain {
 
 plain! {
     /// True or false.
-    Flag(BooleanBuilder, bool, DataType::Boolean);
+    Flag(BooleanBuilder::new() => BooleanBuilder, bool, DataType::Boolean, false);
     /// A small whole number.
-    Small(Int32Builder, i32, DataType::Int32);
+    Small(Int32Builder::new() => Int32Builder, i32, DataType::Int32, false);
     /// A whole number.
-    Whole(Int64Builder, i64, DataType::Int64);
+    Whole(Int64Builder::new() => Int64Builder, i64, DataType::Int64, false);
     /// A number.
-    Number(Float64Builder, f64, DataType::Float64);
-}
-
-/// A text.
-#[derive(Debug, Default)]
-pub struct Text(StringBuilder);
-
-impl Kind for Text {
-    type Cell<'a> = &'a str;
-
-    fn data_type() -> DataType {
-        DataType::Utf8
-    }
-
-    fn push(&mut self, cell: Option<&str>) {
-        self.0.append_option(cell);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
-}
-
-/// JSON, as text.
-#[derive(Debug, Default)]
-pub struct Json(StringBuilder);
-
-impl Kind for Json {
-    type Cell<'a> = &'a str;
-    const IS_JSON: bool = true;
-
-    fn data_type() -> DataType {
-        DataType::Utf8
-    }
-
-    fn push(&mut self, cell: Option<&str>) {
-        self.0.append_option(cell);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
-}
-
-/// A point in time: microseconds, UTC.
-#[derive(Debug)]
-pub struct Time(TimestampMicrosecondBuilder);
-
-impl Default for Time {
-    fn default() -> Self {
-        Self(TimestampMicrosecondBuilder::new().with_timezone("UTC"))
-    }
-}
-
-impl Kind for Time {
-    type Cell<'a> = i64;
-
-    fn data_type() -> DataType {
-        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
-    }
-
-    fn push(&mut self, cell: Option<i64>) {
-        self.0.append_option(cell);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
-}
-
-/// A name that recurs: services, operations, codes.
-#[derive(Default)]
-pub struct Name(StringDictionaryBuilder<Int32Type>);
-
-impl Kind for Name {
-    type Cell<'a> = &'a str;
-
-    fn data_type() -> DataType {
-        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-    }
-
-    fn push(&mut self, cell: Option<&str>) {
-        self.0.append_option(cell);
-    }
-
-    fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
+    Number(Float64Builder::new() => Float64Builder, f64, DataType::Float64, false);
+    /// A text.
+    Text(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, false);
+    /// JSON, as text.
+    Json(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, true);
+    /// A point in time: microseconds, UTC.
+    Time(
+        TimestampMicrosecondBuilder::new().with_timezone("UTC") => TimestampMicrosecondBuilder,
+        i64,
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        false
+    );
 }
 
 /// An identity, as 32 hex digits.
-#[derive(Debug, Default)]
-pub struct Identity(StringBuilder);
+#[derive(Default)]
+pub struct Identity(Text);
 
 impl Kind for Identity {
     type Cell<'a> = u128;
 
     fn data_type() -> DataType {
-        DataType::Utf8
+        Text::data_type()
     }
 
     fn push(&mut self, cell: Option<u128>) {
         match cell {
-            Some(id) => self.0.append_value(Hex::of(&id.to_be_bytes()).as_str()),
-            None => self.0.append_null(),
+            Some(id) => self.0.push(Some(Hex::of(&id.to_be_bytes()).as_str())),
+            None => self.0.push(None),
         }
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        self.0.finish()
     }
 }
 
 /// A hash that recurs, as 16 hex digits.
 #[derive(Default)]
-pub struct Hash(StringDictionaryBuilder<Int32Type>);
+pub struct Hash(Name);
 
 impl Kind for Hash {
     type Cell<'a> = u64;
@@ -187,13 +134,13 @@ impl Kind for Hash {
 
     fn push(&mut self, cell: Option<u64>) {
         match cell {
-            Some(hash) => self.0.append_value(Hex::of(&hash.to_be_bytes()).as_str()),
-            None => self.0.append_null(),
+            Some(hash) => self.0.push(Some(Hex::of(&hash.to_be_bytes()).as_str())),
+            None => self.0.push(None),
         }
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        self.0.finish()
     }
 }
 
@@ -244,18 +191,18 @@ macro_rules! closed_lists {
     )+ };
 }
 
-closed_lists!(Category, DangerLevel, Dialect, EventKind, Outcome, QuotaLevel, Recovery, Severity);
+closed_lists!(Category, DangerLevel, Dialect, EventKind, Finding, Outcome, QuotaLevel, Recovery, Severity);
 
 /// A word of a closed list.
-#[derive(Debug)]
 pub struct OneOf<W> {
-    places: Int8Builder,
+    places: Vec<i8>,
+    nulls: NullBufferBuilder,
     list: PhantomData<W>,
 }
 
 impl<W> Default for OneOf<W> {
     fn default() -> Self {
-        Self { places: Int8Builder::new(), list: PhantomData }
+        Self { places: Vec::new(), nulls: NullBufferBuilder::new(0), list: PhantomData }
     }
 }
 
@@ -266,28 +213,33 @@ impl<W: Word> Kind for OneOf<W> {
         DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8))
     }
 
+    #[inline]
     fn push(&mut self, cell: Option<W>) {
-        self.places.append_option(cell.map(W::place));
+        self.nulls.append(cell.is_some());
+        self.places.push(cell.map_or(0, W::place));
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(DictionaryArray::<Int8Type>::new(self.places.finish(), Arc::clone(W::dictionary())))
+        let places = Int8Array::new(std::mem::take(&mut self.places).into(), self.nulls.finish());
+        Arc::new(DictionaryArray::<Int8Type>::new(places, Arc::clone(W::dictionary())))
     }
 }
 
 /// A set of findings, as a list of words.
-#[derive(Debug)]
-pub struct FindingWords(ListBuilder<StringBuilder>);
+pub struct FindingWords {
+    places: Vec<i8>,
+    ends: Vec<i32>,
+}
 
 impl Default for FindingWords {
     fn default() -> Self {
-        Self(ListBuilder::new(StringBuilder::new()).with_field(Self::item()))
+        Self { places: Vec::new(), ends: vec![0] }
     }
 }
 
 impl FindingWords {
-    fn item() -> Field {
-        Field::new("element", DataType::Utf8, false)
+    fn item() -> Arc<Field> {
+        Arc::new(Field::new("element", OneOf::<Finding>::data_type(), false))
     }
 }
 
@@ -295,17 +247,23 @@ impl Kind for FindingWords {
     type Cell<'a> = Findings;
 
     fn data_type() -> DataType {
-        DataType::List(Arc::new(Self::item()))
+        DataType::List(Self::item())
     }
 
+    #[inline]
     fn push(&mut self, cell: Option<Findings>) {
-        for finding in cell.into_iter().flat_map(Findings::iter) {
-            self.0.values().append_value(Finding::as_str(finding));
+        if let Some(findings) = cell.filter(|findings| !findings.is_empty()) {
+            self.places.extend(findings.iter().map(Word::place));
         }
-        self.0.append(true);
+        self.ends.push(i32::try_from(self.places.len()).unwrap_or(i32::MAX));
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        let Self { places, ends } = std::mem::take(self);
+        let words = DictionaryArray::<Int8Type>::new(
+            Int8Array::new(places.into(), None),
+            Arc::clone(Finding::dictionary()),
+        );
+        Arc::new(ListArray::new(Self::item(), OffsetBuffer::new(ends.into()), Arc::new(words), None))
     }
 }

@@ -1,8 +1,7 @@
 //! The `events` table: every error, warning and audit event.
 
-use super::column::{
-    FindingWords, Flag, Hash, Identity, Json, Name, Number, OneOf, Small, Text, Time, Whole,
-};
+use super::column::{FindingWords, Flag, Hash, Identity, Json, Number, OneOf, Small, Text, Time, Whole};
+use super::name::Name;
 use crate::schema::Table;
 use taxonomy::{Category, DangerLevel, Dialect, Event, QuotaLevel, Recovery, Severity};
 

@@ -1,6 +1,7 @@
 //! The `rejects` table: a bounded sample of what could not be read, with the reason.
 
-use super::column::{Name, Text, Time, Whole};
+use super::column::{Text, Time, Whole};
+use super::name::Name;
 use crate::schema::Table;
 
 /// A record that could not be used.

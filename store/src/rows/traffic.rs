@@ -4,7 +4,8 @@
 //! them up. That holds for the histogram too, which is why it is columns and not one value: `sum` merges it
 //! in every engine.
 
-use super::column::{Name, OneOf, Time, Whole};
+use super::column::{OneOf, Time, Whole};
+use super::name::Name;
 use crate::schema::Table;
 use taxonomy::{Dialect, Outcome};
 

@@ -70,7 +70,7 @@ async fn slow_senders_are_let_go() {
 
 #[tokio::test]
 async fn senders_that_hang_up_are_refused() {
-    assert_eq!(check(up_to(10), [Step::Data(b"a"), Step::Fail]).await, Err(Cause::Unreadable));
+    assert_eq!(check(up_to(10), [Step::Data(b"a"), Step::Fail]).await, Err(Cause::Gone));
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn a_sender_that_hangs_up_is_counted_once() {
     sleep(Duration::from_millis(50)).await;
     drop(stream);
     sleep(Duration::from_millis(50)).await;
-    assert_eq!(fake.refused(), [(Source::Envelopes, Cause::Unreadable)]);
+    assert_eq!(fake.refused(), [(Source::Envelopes, Cause::Gone)]);
     assert_eq!(server.connections.open(), 0);
     assert_eq!(fake.room.available_permits(), fake.limits.inflight_bytes >> 10);
 }
@@ -255,5 +255,5 @@ async fn a_reset_stream_is_counted() {
     let _ = timeout(Duration::from_millis(50), sending).await;
     drop(client);
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(fake.refused(), [(Source::OtlpTraces, Cause::Unreadable)]);
+    assert_eq!(fake.refused(), [(Source::OtlpTraces, Cause::Gone)]);
 }
