@@ -2,6 +2,7 @@
 //! sends exactly the bytes it is told to.
 
 use super::support::{Folder, faultline};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -127,8 +128,14 @@ impl Server {
 
     /// Sends a signal, by its name without `SIG`.
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
-        assert!(status.expect("kill runs").success());
+        let signal = match name {
+            "TERM" => Signal::TERM,
+            "INT" => Signal::INT,
+            "KILL" => Signal::KILL,
+            other => panic!("no signal {other}"),
+        };
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process");
+        kill_process(pid, signal).expect("the process is ours");
     }
 
     /// Asks it to stop, and waits until it has.
