@@ -8,6 +8,7 @@ mod whole_program {
     mod codes_page;
     mod completions;
     mod corpus;
+    mod durability;
     mod example_log;
     mod fuzz;
     mod golden;

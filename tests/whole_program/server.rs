@@ -35,7 +35,14 @@ impl Server {
     }
 
     /// Starts a server under another program, such as strace; the command ends where the server's own begins.
-    pub(crate) fn run(folder: &Folder, mut command: Command, arguments: &[&str]) -> Self {
+    pub(crate) fn run(folder: &Folder, command: Command, arguments: &[&str]) -> Self {
+        let mut server = Self::spawn(folder, command, arguments);
+        assert!(server.gets_ready(), "the server ended: {:?}\n{}", server.wait(), server.said());
+        server
+    }
+
+    /// Starts a server without waiting for it.
+    pub(crate) fn spawn(folder: &Folder, mut command: Command, arguments: &[&str]) -> Self {
         let data_dir = folder.path().join("data");
         // What an earlier server left behind would be taken for this one's.
         let _ = std::fs::remove_file(data_dir.join("endpoints.json"));
@@ -52,23 +59,29 @@ impl Server {
             .stderr(stderr)
             .spawn()
             .expect("the server starts");
-        let mut server = Self { child, data_dir, log, endpoints: Value::Null };
-        server.endpoints = server.wait_for_endpoints();
-        server
+        Self { child, data_dir, log, endpoints: Value::Null }
     }
 
-    fn wait_for_endpoints(&mut self) -> Value {
+    /// Waits until it takes requests; false when it ended instead.
+    pub(crate) fn gets_ready(&mut self) -> bool {
         let began = Instant::now();
         let path = self.data_dir.join("endpoints.json");
         loop {
             if let Ok(text) = std::fs::read_to_string(&path) {
-                return serde_json::from_str(&text).expect("endpoints.json is JSON");
+                self.endpoints = serde_json::from_str(&text).expect("endpoints.json is JSON");
+                return true;
             }
-            let ended = self.child.try_wait().expect("the server can be asked");
-            assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.said());
+            if self.has_ended() {
+                return false;
+            }
             assert!(began.elapsed() < PATIENCE, "the server does not get ready\n{}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the server can be asked").is_some()
     }
 
     pub(crate) fn pid(&self) -> u32 {

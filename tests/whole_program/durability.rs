@@ -1,0 +1,16 @@
+//! What was answered with a yes is kept, whatever happens to the process or to its disk.
+//!
+//! The real binary under load, killed at random and at chosen system calls, on disks that fail and disks that are
+//! full. Senders keep a [`ledger`](ledger::Ledger) of what they were told; the log is read back and compared with it.
+//!
+//! Needs strace, and root for a small tmpfs: a test that lacks one says so and fails.
+
+mod client;
+mod damage;
+mod disk_full;
+mod injected;
+mod kill;
+mod ledger;
+mod load;
+mod stop;
+mod strace;

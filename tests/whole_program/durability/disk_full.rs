@@ -1,0 +1,162 @@
+//! A disk that is full, and a log that has reached its limit.
+
+use super::ledger::{Batch, Ledger, stored_ids};
+use super::load::send;
+use crate::whole_program::server::{Answer, Server};
+use crate::whole_program::support::{Folder, faultline};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// More than a test needs to fill its log or its disk.
+const MANY: usize = 2000;
+
+/// A small file system in memory, where a server's data directory is.
+struct SmallDisk {
+    folder: Folder,
+}
+
+impl SmallDisk {
+    fn mount(size: &str) -> Self {
+        let folder = Folder::new();
+        let place = folder.path().join("data");
+        std::fs::create_dir(&place).expect("a place to mount");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(&place)
+            .output()
+            .expect("mount(8) runs");
+        let said = String::from_utf8_lossy(&mounted.stderr);
+        assert!(mounted.status.success(), "needs root to mount a tmpfs: {said}");
+        Self { folder }
+    }
+
+    fn place(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A file that takes room.
+    fn ballast(&self, bytes: usize) -> PathBuf {
+        let path = self.place().join("ballast");
+        std::fs::write(&path, vec![1; bytes]).expect("room for the ballast");
+        path
+    }
+
+    /// Takes all room that is left, to the last byte.
+    fn fill(&self) {
+        let rest = std::fs::write(self.place().join("rest"), vec![1; 64 << 20]);
+        assert!(rest.is_err(), "the disk is larger than it should be");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.place()).status();
+    }
+}
+
+/// Scenario: senders fill the disk; somebody makes room.
+/// Guarantee: requests are refused with 503, a time and a remedy while reads go on; room is enough for recovery,
+/// without a restart; what was answered with a yes is stored, once, and nothing else.
+#[test]
+fn a_full_disk_refuses_and_recovers_when_there_is_room() {
+    let disk = SmallDisk::mount("12m");
+    let ballast = disk.ballast(8 << 20);
+    let server = Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]);
+    let ledger = Ledger::default();
+    let (batch, refusal) = fill(&server, &ledger);
+    assert_eq!(refusal.json()["error"]["message"], "no space left on the disk");
+    check_refusal(&server, &refusal, "disk_failed", "make room on the disk");
+    let acknowledged = ledger.yes();
+    assert!(acknowledged.len() > 10);
+    Ledger::check_includes(&stored_ids(&disk.place()), &acknowledged);
+    std::fs::remove_file(ballast).expect("the ballast goes");
+    assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
+    server.get("/readyz").is(200);
+    assert!(server.stop().success());
+    ledger.check(&disk.place());
+}
+
+/// Scenario: the server is killed on a full disk, started again on it, and then there is room.
+/// Guarantee: it starts, says what it has, refuses, and recovers without another start.
+#[test]
+fn a_server_starts_on_its_full_disk() {
+    let disk = SmallDisk::mount("12m");
+    let ballast = disk.ballast(8 << 20);
+    let server = Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]);
+    let ledger = Ledger::default();
+    let (batch, _) = fill(&server, &ledger);
+    server.kill();
+    disk.fill();
+    let server = Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]);
+    assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 503);
+    Ledger::check_includes(&stored_ids(&disk.place()), &ledger.yes());
+    std::fs::remove_file(ballast).expect("the ballast goes");
+    assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
+    assert!(server.stop().success());
+    ledger.check(&disk.place());
+}
+
+/// Scenario: a first start on a disk without any room.
+/// Guarantee: exit code 3 and one sentence that says what is wrong and what to do.
+#[test]
+fn a_first_start_on_a_full_disk_is_explained() {
+    let disk = SmallDisk::mount("1m");
+    disk.fill();
+    let place = disk.place();
+    let place = place.to_str().expect("the path is UTF-8");
+    let off = ["--listen-otlp-grpc", "off", "--listen-otlp-http", "off", "--listen-web", "off"];
+    let run = faultline(&[&["serve", "--data-dir", place], &off[..]].concat()).ends_with(3);
+    let said: Vec<_> = run.err.lines().filter(|line| !line.starts_with('{')).collect();
+    assert_eq!(said.len(), 1, "{}", run.err);
+    for words in ["No space left", "make room", place] {
+        assert!(said[0].contains(words), "{words}: {}", said[0]);
+    }
+}
+
+/// Scenario: the log reaches `--log-bytes`; the next server may have more.
+/// Guarantee: requests are refused with 503, a time and a remedy that names the flag, while reads go on; a server
+/// started on a full log answers too; nothing is lost.
+#[test]
+fn a_full_log_refuses_until_it_may_grow() {
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--log-bytes", "2MiB"]);
+    let ledger = Ledger::default();
+    let (batch, refusal) = fill(&server, &ledger);
+    check_refusal(&server, &refusal, "log_full", "--log-bytes");
+    Ledger::check_includes(&stored_ids(server.data_dir()), &ledger.yes());
+    server.kill();
+    let server = Server::start_with(&folder, &["--log-bytes", "2MiB"]);
+    assert_eq!(server.status()["replay"]["damaged"], 0);
+    server.kill();
+    let server = Server::start_with(&folder, &["--log-bytes", "8MiB"]);
+    assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
+    server.get("/readyz").is(200);
+    let data_dir = server.data_dir().to_owned();
+    assert!(server.stop().success());
+    ledger.check(&data_dir);
+}
+
+/// Sends until something is refused: that batch, and the answer.
+fn fill(server: &Server, ledger: &Ledger) -> (Batch, Answer) {
+    for n in 0..MANY {
+        let batch = Batch { is_long: true, ..Batch::new(format!("n{n}"), 8, n % 3 == 0) };
+        let answer = send(server.address("otlp_http"), ledger, &batch);
+        if answer.status != 200 {
+            return (batch, answer);
+        }
+    }
+    panic!("{MANY} batches have filled nothing");
+}
+
+/// The refusal says why and what to do; readiness says the same; health and status go on.
+#[track_caller]
+fn check_refusal(server: &Server, refusal: &Answer, code: &str, remedy: &str) {
+    let error = &refusal.json()["error"];
+    assert_eq!((refusal.status, &error["code"]), (503, &code.into()), "{error}");
+    assert!(error["remedy"].as_str().expect("a text").contains(remedy), "{error}");
+    assert!(refusal.header("retry-after").is_some(), "{}", refusal.head);
+    let ready = server.get("/readyz").is(503).json();
+    assert_eq!((&ready["ready"], &ready["reason"]), (&false.into(), &code.into()));
+    server.get("/healthz").is(200);
+    assert_eq!(server.status()["ready"], false);
+}

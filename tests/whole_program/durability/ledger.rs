@@ -1,0 +1,165 @@
+//! What senders know of their requests, and the comparison of that with what is stored.
+//!
+//! A batch is the lines of one request. Every line is a failure with an id of its own, so each makes one event and
+//! one call; batches with an `Idempotency-Key` go by the service `keyed`, others by `plain`.
+
+use crate::whole_program::server::{Answer, dump};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+/// What some lines carry, so that the log sees payloads that it copies together and others that it does not.
+const LONG_NOTE: usize = 8 << 10;
+
+/// The lines of one request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Batch {
+    pub(super) name: String,
+    pub(super) lines: usize,
+    pub(super) is_keyed: bool,
+    pub(super) is_long: bool,
+}
+
+/// What the sender was told last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Sent, and no answer came.
+    Nothing,
+    Yes,
+    No,
+}
+
+impl Batch {
+    pub(super) fn new(name: impl Into<String>, lines: usize, is_keyed: bool) -> Self {
+        Self { name: name.into(), lines, is_keyed, is_long: false }
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.is_keyed.then_some(self.name.as_str())
+    }
+
+    pub(super) fn body(&self) -> String {
+        let service = self.service();
+        let note = if self.is_long { "long ".repeat(LONG_NOTE / 5) } else { "short".to_owned() };
+        let line = |id| {
+            format!(
+                "{{\"service\":\"{service}\",\"tool\":\"get\",\"request_id\":\"{id}\",\"jsonrpc\":\"2.0\",\
+                 \"id\":8,\"note\":\"{note}\",\"error\":{{\"code\":-32601,\"message\":\"Method not found\"}}}}\n"
+            )
+        };
+        self.ids().map(line).collect()
+    }
+
+    fn service(&self) -> &'static str {
+        if self.is_keyed { "keyed" } else { "plain" }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = String> {
+        (0..self.lines).map(|line| format!("{}.l{line}", self.name))
+    }
+}
+
+/// What was told about each batch.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    told: Mutex<BTreeMap<Batch, Told>>,
+}
+
+impl Ledger {
+    /// To be called before the first byte is sent: what is stored must have been sent.
+    pub(super) fn sending(&self, batch: &Batch) {
+        self.told().insert(batch.clone(), Told::Nothing);
+    }
+
+    /// Notes an answer; true when it was a yes.
+    #[track_caller]
+    pub(super) fn answered(&self, batch: &Batch, answer: &Answer) -> bool {
+        let yes = answer.status == 200;
+        if yes {
+            let body = answer.json();
+            assert_eq!((&body["accepted"], &body["events"]), (&batch.lines.into(), &batch.lines.into()));
+        }
+        self.told().insert(batch.clone(), if yes { Told::Yes } else { Told::No });
+        yes
+    }
+
+    /// How many batches were answered with a yes.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.told().values().filter(|told| **told == Told::Yes).count()
+    }
+
+    /// The batches with a key whose sender may still try again.
+    pub(super) fn to_retry(&self) -> Vec<Batch> {
+        let told = self.told();
+        let open = told.iter().filter(|(batch, told)| batch.is_keyed && **told != Told::Yes);
+        open.map(|(batch, _)| batch.clone()).collect()
+    }
+
+    /// Compares the ledger with what is stored: `acknowledged EXCEPT stored` is empty; a request is stored whole or
+    /// not at all, once, and not when it was refused; nothing is stored that was not sent; and the sums of traffic
+    /// agree with the events. Nobody may be writing.
+    #[track_caller]
+    pub(super) fn check(&self, data_dir: &Path) {
+        let events = dump(data_dir, "events");
+        self.check_events(count(&events, |event| (text(event, "request_id"), 1)));
+        let events = count(&events, |event| (text(event, "service"), 1));
+        let calls = count(&dump(data_dir, "traffic"), |row| {
+            (text(row, "service"), row["calls"].as_u64().expect("a number"))
+        });
+        assert_eq!(calls, events, "every event is one call, and every call one event");
+    }
+
+    #[track_caller]
+    fn check_events(&self, mut stored: HashMap<String, u64>) {
+        for (batch, told) in &*self.told() {
+            let times: Vec<u64> = batch.ids().map(|id| stored.remove(&id).unwrap_or(0)).collect();
+            let allowed: &[u64] = match told {
+                Told::Yes => &[1],
+                Told::No => &[0],
+                Told::Nothing => &[0, 1],
+            };
+            let is_whole = times.iter().all(|count| *count == times[0]);
+            assert!(
+                is_whole && allowed.contains(&times[0]),
+                "{batch:?} was told {told:?}; its lines are stored {times:?} times"
+            );
+        }
+        assert!(stored.is_empty(), "stored but never sent: {stored:?}");
+    }
+
+    /// Checks that all of these are stored, once; others may be too. For readers beside a writer.
+    #[track_caller]
+    pub(super) fn check_includes(stored: &HashMap<String, u64>, batches: &[Batch]) {
+        for id in batches.iter().flat_map(Batch::ids) {
+            assert_eq!(stored.get(&id), Some(&1), "{id}");
+        }
+    }
+
+    /// The batches that were answered with a yes so far.
+    pub(super) fn yes(&self) -> Vec<Batch> {
+        let told = self.told();
+        told.iter().filter(|(_, told)| **told == Told::Yes).map(|(batch, _)| batch.clone()).collect()
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<Batch, Told>> {
+        self.told.lock().expect("no sender panicked")
+    }
+}
+
+/// How often each id is stored, by `faultline dump`.
+pub(super) fn stored_ids(data_dir: &Path) -> HashMap<String, u64> {
+    count(&dump(data_dir, "events"), |event| (text(event, "request_id"), 1))
+}
+
+fn count(rows: &[Value], of: impl Fn(&Value) -> (String, u64)) -> HashMap<String, u64> {
+    let mut counts = HashMap::new();
+    for (name, number) in rows.iter().map(of) {
+        *counts.entry(name).or_default() += number;
+    }
+    counts
+}
+
+fn text(row: &Value, name: &str) -> String {
+    row[name].as_str().unwrap_or("(none)").to_owned()
+}
