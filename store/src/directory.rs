@@ -19,6 +19,14 @@ pub enum DirectoryError {
         /// What the system said.
         error: io::Error,
     },
+    /// Its disk has no room.
+    #[error("cannot write {path}: {error}; make room on the disk, or choose another with --data-dir")]
+    Full {
+        /// The directory, or the file in it.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
     /// It is not there, and was to be read only.
     #[error("there is no data directory {0}; give the one that `faultline serve` uses with --data-dir")]
     Missing(String),
@@ -107,13 +115,31 @@ impl DataDirectory {
     }
 
     fn make(&self, path: &Path) -> Result<(), DirectoryError> {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|error| unusable(&self.path, error))
+        make_folder(path).map_err(|error| unusable(&self.path, error))
     }
 }
 
+/// Makes a folder and its parents. When this returns, their names are durable: what is synced inside a folder that a
+/// power loss takes away is lost with it.
+fn make_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make_folder(parent)?;
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => return Err(error),
+        _ => {}
+    }
+    File::open(parent)?.sync_all()
+}
+
 fn unusable(path: &Path, error: io::Error) -> DirectoryError {
-    DirectoryError::Unusable { path: path.display().to_string(), error }
+    let path = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DirectoryError::Full { path, error },
+        _ => DirectoryError::Unusable { path, error },
+    }
 }
 
 fn parse_key(text: &str) -> Option<[u8; 16]> {
