@@ -31,14 +31,15 @@ use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
+use arrow::buffer::Buffer;
 use crossbeam_channel::Sender;
 use keys::Claim;
 use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use store::hot::Hot;
-use store::log::{Log, LogStats};
+use store::hot::{Hot, HotRecord};
+use store::log::{CommitError, Log, LogStats};
 use taxonomy::Rules;
 use tokio::sync::{Semaphore, oneshot};
 use worker::{Job, Worker};
@@ -141,7 +142,7 @@ impl Pipeline {
         self.shared.counters.refused(source, refusal);
     }
 
-    /// Why requests would be refused now, if they would.
+    /// Why requests would be refused now, if they would. Asking is enough for a log that failed to try again.
     #[must_use]
     pub fn unready(&self) -> Option<Refusal> {
         let shared = &self.shared;
@@ -153,6 +154,7 @@ impl Pipeline {
             return Some(shared.later(Cause::LogFull, "the log has reached its limit on disk"));
         }
         if log.failing {
+            self.try_log_again();
             let error = log.last_error.unwrap_or_default();
             return Some(shared.later(Cause::DiskFailed, format!("the log cannot be written: {error}")));
         }
@@ -160,6 +162,22 @@ impl Pipeline {
             return Some(shared.later(Cause::Busy, "all room for requests is taken"));
         }
         None
+    }
+
+    /// Has the log try again, once in a while, with a record of nothing. It would with the next request; but whoever
+    /// asks first whether we are ready may never send one.
+    fn try_log_again(&self) {
+        let shared = Arc::clone(&self.shared);
+        if shared.is_time_to_try() {
+            let nothing = Buffer::from_vec(Vec::<u8>::new());
+            let done = move |fate: Result<u64, CommitError>| {
+                if let Ok(sequence) = fate {
+                    let decoder = Arc::clone(&shared.decoder);
+                    shared.publish(HotRecord::new(sequence, Buffer::from_vec(Vec::<u8>::new()), decoder));
+                }
+            };
+            self.shared.log.submit(nothing, self.shared.log.epoch(), Box::new(done));
+        }
     }
 
     /// Takes a request; when this returns `Ok`, what it held is durable.

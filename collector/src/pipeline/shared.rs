@@ -7,7 +7,7 @@ use super::{Parts, StartError};
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::{Cause, Refusal};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use store::codec::{CodecError, Decoder};
 use store::hot::{Hot, HotRecord};
@@ -36,6 +36,8 @@ pub(super) struct Shared {
     /// Held by the worker that works on a large request.
     pub(super) large: Mutex<()>,
     clock: Clock,
+    /// When a failing log was last tried for the sake of somebody who asked.
+    tried: AtomicI64,
     /// Identities of requests without one: random from start to start, counted within.
     seed: [u8; 16],
     requests: AtomicU64,
@@ -59,6 +61,7 @@ impl Shared {
             closing: AtomicBool::new(false),
             large: Mutex::new(()),
             clock,
+            tried: AtomicI64::new(0),
             seed,
             requests: AtomicU64::new(0),
         })
@@ -66,6 +69,13 @@ impl Shared {
 
     pub(super) fn now(&self) -> i64 {
         (self.clock)()
+    }
+
+    /// True once in the time after which refused senders come back.
+    pub(super) fn is_time_to_try(&self) -> bool {
+        let (last, now) = (self.tried.load(Ordering::Relaxed), self.now());
+        u128::from(now.abs_diff(last)) >= self.limits.retry_after.as_micros()
+            && self.tried.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// An identity that no other request has.
@@ -101,12 +111,24 @@ impl Shared {
         self.later(Cause::ShuttingDown, "the collector is stopping")
     }
 
+    /// A record that was refused because of an earlier one shares the cause, as far as it is still the case.
+    fn refusal_of_stale(&self) -> Refusal {
+        let log = self.log.stats();
+        let cause = match (log.full, log.failing) {
+            (true, _) => Cause::LogFull,
+            (_, true) => Cause::DiskFailed,
+            _ => Cause::Busy,
+        };
+        let error = log.last_error.map(|error| format!(": {error}")).unwrap_or_default();
+        self.later(cause, format!("an earlier request could not be stored{error}"))
+    }
+
     /// What a sender is told when its record is not stored.
     pub(super) fn refusal_of(&self, error: &CommitError) -> Refusal {
         match error {
             CommitError::Full => self.later(Cause::LogFull, "the log has reached its limit on disk"),
             CommitError::NoSpace | CommitError::Io(_) => self.later(Cause::DiskFailed, error.to_string()),
-            CommitError::Stale => self.later(Cause::Busy, "an earlier request could not be stored"),
+            CommitError::Stale => self.refusal_of_stale(),
             CommitError::TooLarge => Refusal::new(Cause::TooLarge, error.to_string()),
             CommitError::Closed => self.stopping(),
         }
