@@ -123,6 +123,10 @@ impl Printer {
         if lost > 0 {
             text.push_str(&format!("; {} damaged and left out", terminal::counted(lost, "record")));
         }
+        if read.unreadable_segments > 0 {
+            let segments = terminal::counted(read.unreadable_segments, "log segment");
+            text.push_str(&format!("; {segments} damaged beyond reading"));
+        }
         text
     }
 }

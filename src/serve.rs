@@ -26,7 +26,7 @@ use std::time::Instant;
 use store::disk::RealDisk;
 use store::hot::Hot;
 use store::log::{Log, LogOptions, Replay};
-use store::{DataDirectory, codec, schema};
+use store::{DataDirectory, DirectoryError, codec, schema};
 use taxonomy::{HashKey, Rules};
 use tokio::net::TcpListener;
 
@@ -149,7 +149,7 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let traces = runtime.block_on(async { logging::start(&endpoints) })?;
     let store = Opened::new(arguments, registry, &directory)?;
-    endpoints.write(&directory).map_err(Refused::directory)?;
+    announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let pipeline = store.pipeline.clone();
     let drained = runtime.block_on(sockets.serve(store));
@@ -159,6 +159,19 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Connections that would not end must not keep the process.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Writes the addresses down. A full disk must not keep a server from what it has stored: it starts, refuses, and
+/// takes requests when there is room.
+fn announce(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), Refused> {
+    match endpoints.write(directory) {
+        Err(error @ DirectoryError::Full { .. }) => {
+            endpoints.remove(directory);
+            tracing::warn!("endpoints.json is missing: {error}");
+            Ok(())
+        }
+        other => other.map_err(Refused::directory),
+    }
 }
 
 /// What was found in the data directory, and what runs on it.

@@ -27,9 +27,10 @@ pub(super) fn show(arguments: &Arguments, endpoints: &Endpoints, store: &Opened,
     } else {
         note(&text(&folder, endpoints, store, took));
     }
-    if replay.damaged > 0 {
+    if replay.damaged > 0 || replay.unreadable_segments > 0 {
         tracing::warn!(
             records = replay.damaged,
+            unreadable_segments = replay.unreadable_segments,
             bytes = replay.damaged_bytes,
             "part of the log is damaged; everything else was replayed. Check the disk"
         );

@@ -39,8 +39,11 @@ impl Endpoints {
 
     /// Takes them away: nobody listens any more.
     pub(super) fn remove(&self, directory: &DataDirectory) {
-        if let Err(error) = std::fs::remove_file(directory.endpoints()) {
-            tracing::warn!("cannot remove endpoints.json: {error}");
+        match std::fs::remove_file(directory.endpoints()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!("cannot remove endpoints.json: {error}");
+            }
+            _ => {}
         }
     }
 }
