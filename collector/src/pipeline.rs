@@ -221,11 +221,8 @@ impl Pipeline {
         let sent = queue
             .as_ref()
             .filter(|_| !self.shared.closing.load(Ordering::Acquire))
-            .map(|queue| queue.send(job));
-        match sent {
-            Some(Ok(())) => Ok(()),
-            _ => Err(self.shared.stopping()),
-        }
+            .is_some_and(|queue| queue.send(job).is_ok());
+        if sent { Ok(()) } else { Err(self.shared.stopping()) }
     }
 
     /// Says no to everything new; what was begun goes on.

@@ -70,7 +70,7 @@ impl Batch {
     }
 
     /// How many rows there are; small requests share a record up to a point.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn row_count(&self) -> usize {
         self.mark().rows.iter().sum()
     }
 
@@ -117,7 +117,7 @@ impl Batch {
 
     /// True when the senders can be told yes without the log.
     pub(super) fn has_nothing_to_store(&self) -> bool {
-        self.len() == 0 && !self.leans_on_others
+        self.row_count() == 0 && !self.leans_on_others
     }
 }
 

@@ -60,7 +60,7 @@ impl Worker {
         while let Ok(job) = jobs.recv() {
             self.batch.epoch = self.shared.log.epoch();
             self.take(job);
-            while self.batch.len() < SHARED_ROWS
+            while self.batch.row_count() < SHARED_ROWS
                 && let Ok(job) = jobs.try_recv()
             {
                 self.take(job);
@@ -153,7 +153,7 @@ impl Worker {
 
     /// Hands the rows before a mark to the log.
     fn commit(&mut self, mark: Mark) {
-        if self.batch.is_empty() && self.batch.len() == 0 {
+        if self.batch.is_empty() && self.batch.row_count() == 0 {
             return;
         }
         let epoch = self.batch.epoch;
