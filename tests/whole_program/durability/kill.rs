@@ -5,10 +5,11 @@ use super::load::{Load, settle};
 use super::strace;
 use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Rounds of each of the two tests; `FAULTLINE_KILL_ROUNDS` asks for more.
 const ROUNDS: u64 = 40;
@@ -160,14 +161,13 @@ fn rounds() -> u64 {
     asked.map_or(0, |text| text.parse().expect("FAULTLINE_KILL_ROUNDS is a number")).max(ROUNDS)
 }
 
-/// Random numbers, other ones in each run (SplitMix64).
+/// Random numbers, other ones in each run (`SplitMix64`).
 #[derive(Debug)]
 struct Dice(u64);
 
 impl Dice {
     fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is right");
-        Self(now.as_nanos() as u64)
+        Self(RandomState::new().hash_one("dice"))
     }
 
     fn below(&mut self, bound: u64) -> u64 {
