@@ -160,11 +160,11 @@ impl Worker {
         let needs_log = !self.batch.has_nothing_to_store();
         if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_log {
-                let stored = record.clone();
+                // The same bytes for the log and for readers: a giant is not copied once more.
                 self.shared.log.submit(
-                    record.to_vec(),
+                    record.clone(),
                     epoch,
-                    Box::new(move |fate| promise.settle(fate, &stored)),
+                    Box::new(move |fate| promise.settle(fate, &record)),
                 );
             } else {
                 promise.keep();
