@@ -20,6 +20,7 @@ mod restore;
 mod samples;
 mod shared;
 mod traffic;
+mod weight;
 mod worker;
 
 pub use reading::Reading;

@@ -51,6 +51,8 @@ pub(super) struct Waiting {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) rows: Rows,
+    /// What the rows weigh.
+    pub(super) bytes: usize,
     /// Identities that were remembered for these rows.
     pub(super) remembered: Vec<u128>,
     /// The log's epoch when the first request was begun.

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::traffic::Traffic;
+use super::weight;
 use super::{Answer, Defaults, Rejected, Shared};
 use crate::counters::{Tally, reason_place};
 use crate::limits::Limits;
@@ -77,7 +78,8 @@ impl Reading<'_> {
 
     /// True when the rows of this request have outgrown the limit: it will be refused, so nothing more is read.
     pub(super) fn is_over_limit(&self) -> bool {
-        self.batch.rows.events.bytes() - self.bytes_before > self.shared.limits.batch_bytes
+        let bytes = self.batch.bytes - self.bytes_before + self.traffic.bytes();
+        bytes > self.shared.limits.batch_bytes
     }
 
     fn classify(
@@ -186,6 +188,7 @@ impl Rows<'_> {
         let is_new = self.shared.repeats.remember(identity, self.arrival);
         if is_new {
             self.batch.remembered.push(identity);
+            self.batch.bytes += size_of::<u128>();
         }
         is_new
     }
@@ -209,6 +212,7 @@ impl Sink for Rows<'_> {
         }
         self.tally.events += 1;
         self.tally.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
+        self.batch.bytes += weight::of_event(event);
         self.batch.rows.events.push(event, self.arrival);
     }
 

@@ -10,6 +10,8 @@ use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 use taxonomy::{Call, Dialect, Outcome};
 
 const MINUTE_US: i64 = 60_000_000;
+/// Room for this many sums is kept from one request to the next.
+const KEPT_SUMS: usize = 4096;
 
 /// The sums of one request.
 #[derive(Default)]
@@ -18,6 +20,8 @@ pub(super) struct Traffic {
     /// Places in `sums`, by the hash of their key.
     places: HashTable<usize>,
     sums: Vec<Sum>,
+    /// The names in the sums.
+    name_bytes: usize,
 }
 
 /// What is alike about calls that are summed.
@@ -43,6 +47,11 @@ impl<'k> Key<'k> {
             outcome: call.outcome,
             span_kind: call.span_kind,
         }
+    }
+
+    fn name_bytes(&self) -> usize {
+        let names = [self.service, self.environment, self.operation, self.span_kind];
+        names.into_iter().flatten().map(str::len).sum()
     }
 }
 
@@ -121,19 +130,25 @@ impl Sum {
 impl Traffic {
     /// Adds calls to their sum.
     pub(super) fn add(&mut self, call: &Call<'_>) {
-        let Self { hasher, places, sums } = self;
+        let Self { hasher, places, sums, name_bytes } = self;
         let key = Key::of(call);
         let hash = hasher.hash_one(&key);
         let place = match places.find(hash, |&place| sums[place].key() == key) {
             Some(&place) => place,
             None => {
                 sums.push(Sum::new(&key));
+                *name_bytes += key.name_bytes();
                 let place = sums.len() - 1;
                 places.insert_unique(hash, place, |&place| hasher.hash_one(sums[place].key()));
                 place
             }
         };
         sums[place].add(call);
+    }
+
+    /// What the sums weigh, and will weigh once more as rows: every call may have a sum of its own.
+    pub(super) fn bytes(&self) -> usize {
+        2 * (self.sums.len() * size_of::<Sum>() + self.name_bytes)
     }
 
     /// Appends the sums as rows.
@@ -147,6 +162,11 @@ impl Traffic {
     pub(super) fn clear(&mut self) {
         self.places.clear();
         self.sums.clear();
+        self.name_bytes = 0;
+        // What a giant left behind is not kept.
+        if self.sums.capacity() > KEPT_SUMS {
+            *self = Self::default();
+        }
     }
 }
 
@@ -188,8 +208,9 @@ mod tests {
         let mut rows = TrafficRows::default();
         traffic.write(Source::Envelopes, &mut rows);
         assert_eq!(rows.len(), 5);
+        assert!(traffic.bytes() >= 10 * size_of::<Sum>());
         traffic.clear();
-        assert!(traffic.sums.is_empty());
+        assert_eq!(traffic.bytes(), 0);
     }
 
     #[test]

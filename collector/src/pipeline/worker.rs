@@ -103,7 +103,7 @@ impl Worker {
         let mut reading = Reading {
             shared,
             classifier,
-            bytes_before: batch.rows.events.bytes(),
+            bytes_before: batch.bytes,
             batch,
             traffic,
             source,
@@ -117,9 +117,10 @@ impl Worker {
         (job.request.read)(body, &mut reading)?;
         if reading.is_over_limit() {
             let limit = shared.limits.batch_bytes >> 20;
-            return Err(Refusal::new(Cause::TooLarge, format!("the body yields over {limit} MiB of events")));
+            return Err(Refusal::new(Cause::TooLarge, format!("the body yields over {limit} MiB of rows")));
         }
         let Reading { tally, answer, .. } = reading;
+        self.batch.bytes += self.traffic.bytes();
         self.traffic.write(source, &mut self.batch.rows.traffic);
         Ok((answer.with(&tally), tally))
     }
