@@ -17,8 +17,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The rows of one request, as stored: a body can yield more than it holds.
     pub batch_bytes: usize,
-    /// Bodies above this are worked on one at a time, so that two giants do not meet in memory.
+    /// Requests whose body or rows are above this are worked on one at a time, so that two giants do not meet
+    /// in memory, by a worker of their own, so that nobody waits behind one.
     pub large_bytes: usize,
+    /// A giant that has waited this long for its turn is refused: a queue of them must not grow for ever.
+    pub large_wait: Duration,
+    /// Records that the log has not made durable yet, all together: disks can be slower than workers.
+    pub unwritten_bytes: usize,
     /// The bodies of all requests that are being read or wait for the log.
     pub inflight_bytes: usize,
     /// Requests that are being read or wait for the log.
@@ -63,6 +68,8 @@ const DEFAULT: Limits = Limits {
     body_bytes: 64 * MIB,
     batch_bytes: 96 * MIB,
     large_bytes: 8 * MIB,
+    large_wait: Duration::from_secs(30),
+    unwritten_bytes: 32 * MIB,
     inflight_bytes: 96 * MIB,
     requests: 1024,
     connections: 1024,
@@ -86,6 +93,8 @@ const DEFAULT: Limits = Limits {
 const _: () = {
     assert!(DEFAULT.compressed_bytes <= DEFAULT.body_bytes);
     assert!(DEFAULT.large_bytes < DEFAULT.body_bytes);
+    // What is not a giant never has to be alone.
+    assert!(DEFAULT.large_bytes < DEFAULT.unwritten_bytes);
     assert!(DEFAULT.body_bytes < DEFAULT.batch_bytes);
     // One request of the largest size must be able to pass.
     assert!(DEFAULT.body_bytes <= DEFAULT.inflight_bytes);

@@ -8,10 +8,12 @@
 //! What always holds:
 //! - `Ok` from [`Pipeline::submit`] means that what the request held is on disk, synced.
 //! - A refused request leaves nothing behind, and is counted by its cause.
+//! - Giants have a worker of their own, so two of them never meet in memory and nobody waits behind one.
 //! - What is in flight is bounded by [`Pipeline::room`] and the receivers' slots, so no queue here needs a bound.
 
 mod batch;
 mod decompress;
+mod gate;
 mod keys;
 mod reading;
 mod repeats;
@@ -43,7 +45,7 @@ use store::hot::{Hot, HotRecord};
 use store::log::{CommitError, Log, LogStats};
 use taxonomy::Rules;
 use tokio::sync::{Semaphore, oneshot};
-use worker::{Job, Worker};
+use worker::{Job, Role, Worker};
 
 /// What a pipeline is made of.
 pub struct Parts {
@@ -92,13 +94,15 @@ impl Pipeline {
         let count = parts.workers.max(1);
         let shared = Arc::new(Shared::new(parts)?);
         let (sender, receiver) = crossbeam_channel::unbounded();
+        let (giants, of_giants) = crossbeam_channel::unbounded();
         let mut workers = Vec::new();
         for number in 0..count {
-            let worker = Worker::new(Arc::clone(&shared));
-            let jobs = receiver.clone();
-            let thread = std::thread::Builder::new().name(format!("worker-{number}"));
-            workers.push(thread.spawn(move || worker.run(&jobs))?);
+            let worker = Worker::new(Arc::clone(&shared), Role::PassesOn(giants.clone()));
+            workers.push(worker.start(&format!("worker-{number}"), receiver.clone())?);
         }
+        // Its queue ends with the others.
+        drop(giants);
+        workers.push(Worker::new(Arc::clone(&shared), Role::TakesGiants).start("worker-giants", of_giants)?);
         Ok(Self {
             shared,
             room: Arc::new(Semaphore::new(limits.inflight_bytes.div_ceil(1 << 10))),

@@ -26,6 +26,8 @@ pub struct Reading<'w> {
     pub(super) identity: u128,
     /// What the rows weighed before this request.
     pub(super) bytes_before: usize,
+    /// What the rows of this request may weigh.
+    pub(super) bytes_limit: usize,
     /// Spans or log records so far.
     pub(super) records: u64,
     pub(super) tally: Tally,
@@ -76,10 +78,11 @@ impl Reading<'_> {
         self.sample(number, reason, detail, sample);
     }
 
-    /// True when the rows of this request have outgrown the limit: it will be refused, so nothing more is read.
+    /// True when the rows of this request have outgrown the limit: nothing of it will be kept, so nothing more
+    /// is read.
     pub(super) fn is_over_limit(&self) -> bool {
         let bytes = self.batch.bytes - self.bytes_before + self.traffic.bytes();
-        bytes > self.shared.limits.batch_bytes
+        bytes > self.bytes_limit
     }
 
     fn classify(

@@ -21,13 +21,6 @@ pub enum Encoding {
     Zstd,
 }
 
-impl Encoding {
-    /// True when the body may be much larger than what came.
-    pub(super) const fn is_compressed(self) -> bool {
-        !matches!(self, Self::Identity)
-    }
-}
-
 /// A request that was read whole, and is within the limits on what arrives.
 #[derive(Debug)]
 pub struct Request {

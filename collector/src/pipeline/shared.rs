@@ -1,5 +1,6 @@
 //! What the workers and the way in share.
 
+use super::gate::Gate;
 use super::keys::Keys;
 use super::repeats::Repeats;
 use super::samples::Samples;
@@ -7,8 +8,8 @@ use super::{Parts, StartError};
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::{Cause, Refusal};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use store::codec::{CodecError, Decoder};
 use store::hot::{Hot, HotRecord};
 use store::log::{CommitError, Log};
@@ -33,8 +34,8 @@ pub(super) struct Shared {
     pub(super) keys: Keys,
     pub(super) samples: Samples,
     pub(super) closing: AtomicBool,
-    /// Held by the worker that works on a large request.
-    pub(super) large: Mutex<()>,
+    /// Where records wait for the log.
+    pub(super) unwritten: Arc<Gate>,
     clock: Clock,
     /// When a failing log was last tried for the sake of somebody who asked.
     tried: AtomicI64,
@@ -59,7 +60,7 @@ impl Shared {
             keys: Keys::new(limits.key_window, limits.keys),
             samples: Samples::new(limits.rejects_per_minute),
             closing: AtomicBool::new(false),
-            large: Mutex::new(()),
+            unwritten: Gate::new(limits.unwritten_bytes),
             clock,
             tried: AtomicI64::new(0),
             seed,

@@ -1,9 +1,12 @@
 //! A worker: takes requests from the queue, reads them into rows, hands the record to the log.
 //!
-//! Each worker is a thread with buffers of its own; they share nothing but the queue and [`Shared`].
+//! Each worker is a thread with buffers of its own; they share nothing but the queue and [`Shared`]. One of
+//! them takes giants: requests whose body, or what it yields, is above `Limits::large_bytes`. The others pass
+//! these on to it as soon as they know one.
 //!
 //! What always holds: every request that was taken is answered, whatever happens: refused, durable, or
-//! refused because of a defect of ours, which is caught here and harms nobody else's worker.
+//! refused because of a defect of ours, which is caught here and harms nobody else's worker. Only one giant is
+//! in memory at a time.
 
 use super::batch::{Batch, Mark, Waiting};
 use super::decompress::decompress;
@@ -12,10 +15,12 @@ use super::reading::Reading;
 use super::traffic::Traffic;
 use super::{Answer, Request, Shared};
 use crate::counters::Tally;
+use crate::limits::Limits;
 use crate::refusal::{Cause, Refusal};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use store::codec::Encoder;
 use taxonomy::Classifier;
 use tokio::sync::oneshot;
@@ -33,8 +38,44 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Outcome>,
 }
 
+/// What a worker does about giants.
+#[derive(Clone)]
+pub(super) enum Role {
+    /// It is the one that takes them.
+    TakesGiants,
+    /// It passes them on to the one that does.
+    PassesOn(Sender<Job>),
+}
+
+impl Role {
+    /// What a body, decompressed, may weigh here, and what its rows may.
+    fn limits(&self, limits: &Limits) -> (usize, usize) {
+        match self {
+            Self::TakesGiants => (limits.body_bytes, limits.batch_bytes),
+            Self::PassesOn(_) => {
+                let large = limits.large_bytes;
+                (large.min(limits.body_bytes), large.min(limits.batch_bytes))
+            }
+        }
+    }
+}
+
+/// Why a request was not read.
+enum Unread {
+    Refused(Refusal),
+    /// It is over the limits of this worker's role; this is what to say if there is no other.
+    Outgrown(Refusal),
+}
+
+impl From<Refusal> for Unread {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 pub(super) struct Worker {
     shared: Arc<Shared>,
+    role: Role,
     classifier: Classifier,
     encoder: Encoder,
     batch: Batch,
@@ -44,10 +85,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, role: Role) -> Self {
         Self {
             classifier: Classifier::new(Arc::clone(&shared.rules)),
             shared,
+            role,
             encoder: Encoder::default(),
             batch: Batch::default(),
             traffic: Traffic::default(),
@@ -55,12 +97,17 @@ impl Worker {
         }
     }
 
+    /// Starts its thread.
+    pub(super) fn start(self, name: &str, jobs: Receiver<Job>) -> std::io::Result<JoinHandle<()>> {
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || self.run(&jobs))
+    }
+
     /// Works until the queue is closed and empty.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+    fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             self.batch.epoch = self.shared.log.epoch();
             self.take(job);
-            while self.batch.row_count() < SHARED_ROWS
+            while self.may_share()
                 && let Ok(job) = jobs.try_recv()
             {
                 self.take(job);
@@ -69,16 +116,20 @@ impl Worker {
         }
     }
 
+    /// True when another request may go into the same record.
+    fn may_share(&self) -> bool {
+        let is_light = self.batch.bytes < self.shared.limits.large_bytes;
+        matches!(self.role, Role::PassesOn(_)) && self.batch.row_count() < SHARED_ROWS && is_light
+    }
+
     /// Reads one request into the batch, or refuses it.
     fn take(&mut self, job: Job) {
-        let shared = Arc::clone(&self.shared);
-        let is_large =
-            job.request.encoding.is_compressed() || job.request.body.len() > shared.limits.large_bytes;
-        // Held until the record is handed over: two giants would be too much for the memory.
-        let _alone = is_large.then(|| shared.large.lock().unwrap_or_else(PoisonError::into_inner));
         let mark = self.batch.mark();
+        if let Some(refusal) = self.too_late(&job) {
+            return self.refuse(job, &refusal, mark);
+        }
         let read = catch_unwind(AssertUnwindSafe(|| self.read(&job)));
-        self.traffic.clear();
+        self.tidy();
         match read {
             Ok(Ok((answer, tally))) => {
                 let Job { request, key, arrival, reply } = job;
@@ -86,24 +137,32 @@ impl Worker {
                     Waiting { source: request.source, key, answer, tally, reply, room: request.room };
                 self.batch.finish(waiting, arrival);
             }
-            Ok(Err(refusal)) => self.refuse(job, &refusal, mark),
+            Ok(Err(Unread::Refused(refusal))) => self.refuse(job, &refusal, mark),
+            Ok(Err(Unread::Outgrown(refusal))) => self.pass_on(job, &refusal, mark),
             Err(_) => self.recover(job),
-        }
-        if is_large {
-            self.commit(self.batch.mark());
         }
     }
 
-    fn read(&mut self, job: &Job) -> Result<(Answer, Tally), Refusal> {
-        let Self { shared, classifier, batch, traffic, body, .. } = self;
+    /// A giant that has waited too long is refused unread.
+    fn too_late(&self, job: &Job) -> Option<Refusal> {
+        let wait = i64::try_from(self.shared.limits.large_wait.as_micros()).unwrap_or(i64::MAX);
+        let is_late = matches!(self.role, Role::TakesGiants) && self.shared.now() - job.arrival > wait;
+        is_late.then(|| self.shared.later(Cause::Busy, "too many large requests at once"))
+    }
+
+    fn read(&mut self, job: &Job) -> Result<(Answer, Tally), Unread> {
+        let Self { shared, role, classifier, batch, traffic, body, .. } = self;
         let Request { source, encoding, .. } = job.request;
-        let counters = shared.counters.of(source);
-        let body = decompress(encoding, &job.request.body, body, &shared.limits)?;
-        counters.body_bytes.add(body.len() as u64);
+        let (body_limit, bytes_limit) = role.limits(&shared.limits);
+        let Some(body) = decompress(encoding, &job.request.body, body, body_limit)? else {
+            let limit = body_limit >> 20;
+            return Err(outgrown(format!("the body is over {limit} MiB after decompression")));
+        };
         let mut reading = Reading {
             shared,
             classifier,
             bytes_before: batch.bytes,
+            bytes_limit,
             batch,
             traffic,
             source,
@@ -116,24 +175,51 @@ impl Worker {
         };
         (job.request.read)(body, &mut reading)?;
         if reading.is_over_limit() {
-            let limit = shared.limits.batch_bytes >> 20;
-            return Err(Refusal::new(Cause::TooLarge, format!("the body yields over {limit} MiB of rows")));
+            return Err(outgrown(format!("the body yields over {} MiB of rows", bytes_limit >> 20)));
         }
         let Reading { tally, answer, .. } = reading;
+        shared.counters.of(source).body_bytes.add(body.len() as u64);
         self.batch.bytes += self.traffic.bytes();
         self.traffic.write(source, &mut self.batch.rows.traffic);
         Ok((answer.with(&tally), tally))
     }
 
-    /// Refuses a request; if it has left rows, the batch is closed before them.
+    /// Ready for the next request; what a giant left behind is not kept.
+    fn tidy(&mut self) {
+        self.traffic.clear();
+        if self.body.capacity() > self.shared.limits.large_bytes {
+            self.body = Vec::new();
+        }
+    }
+
+    /// Refuses a request that left rows or not.
     fn refuse(&mut self, job: Job, refusal: &Refusal, mark: Mark) {
         let now = self.shared.now();
-        if self.batch.mark() != mark {
-            self.commit(mark);
-        }
+        self.take_back(mark);
         let source = job.request.source;
         self.shared.counters.refused(source, refusal);
         waiting(job).tell(&self.shared, |_| Err(refusal.clone()), now);
+    }
+
+    /// Hands a giant to the worker that takes them; that one refuses what is too much even for it.
+    fn pass_on(&mut self, job: Job, refusal: &Refusal, mark: Mark) {
+        self.take_back(mark);
+        match self.role.clone() {
+            Role::TakesGiants => self.refuse(job, refusal, self.batch.mark()),
+            Role::PassesOn(giants) => {
+                if let Err(back) = giants.send(job) {
+                    let stopping = self.shared.stopping();
+                    self.refuse(back.into_inner(), &stopping, self.batch.mark());
+                }
+            }
+        }
+    }
+
+    /// If a request has left rows that are not to be kept, the batch is closed before them.
+    fn take_back(&mut self, mark: Mark) {
+        if self.batch.mark() != mark {
+            self.commit(mark);
+        }
     }
 
     /// A defect of ours: the buffers are of no use any more, and nobody waits for nothing.
@@ -143,7 +229,7 @@ impl Worker {
             source = job.request.source.as_str(),
             "a request made a worker panic; it was refused"
         );
-        let fresh = Self::new(Arc::clone(&self.shared));
+        let fresh = Self::new(Arc::clone(&self.shared), self.role.clone());
         let broken = std::mem::replace(self, fresh);
         let others = Refusal::later(Cause::Busy, "a worker was restarted", self.shared.limits.retry_after);
         broken.batch.abandon(&self.shared, &others);
@@ -152,7 +238,7 @@ impl Worker {
         self.batch.epoch = self.shared.log.epoch();
     }
 
-    /// Hands the rows before a mark to the log.
+    /// Hands the rows before a mark to the log, as soon as there is room.
     fn commit(&mut self, mark: Mark) {
         if self.batch.is_empty() && self.batch.row_count() == 0 {
             return;
@@ -161,18 +247,24 @@ impl Worker {
         let needs_log = !self.batch.has_nothing_to_store();
         if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_log {
+                let inside = self.shared.unwritten.enter(record.len());
                 // The same bytes for the log and for readers: a giant is not copied once more.
-                self.shared.log.submit(
-                    record.clone(),
-                    epoch,
-                    Box::new(move |fate| promise.settle(fate, &record)),
-                );
+                let bytes = record.clone();
+                let settle = move |fate| {
+                    promise.settle(fate, &record);
+                    drop(inside);
+                };
+                self.shared.log.submit(bytes, epoch, Box::new(settle));
             } else {
                 promise.keep();
             }
         }
         self.batch.epoch = self.shared.log.epoch();
     }
+}
+
+fn outgrown(detail: String) -> Unread {
+    Unread::Outgrown(Refusal::new(Cause::TooLarge, detail))
 }
 
 /// A request that was not read.
