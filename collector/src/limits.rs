@@ -42,6 +42,8 @@ pub struct Limits {
     pub retry_after: Duration,
     /// Idempotency keys that are remembered.
     pub keys: usize,
+    /// Their answers, all together: each can list `rejected_listed` lines. The oldest are forgotten first.
+    pub key_bytes: usize,
     /// How long an idempotency key is remembered.
     pub key_window: Duration,
     /// How long a repeated span or log record is known for one.
@@ -79,6 +81,7 @@ const DEFAULT: Limits = Limits {
     park: Duration::from_millis(500),
     retry_after: Duration::from_secs(1),
     keys: 65_536,
+    key_bytes: 32 * MIB,
     key_window: Duration::from_secs(24 * 60 * 60),
     repeat_window: Duration::from_secs(120),
     repeats: 500_000,

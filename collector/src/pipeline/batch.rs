@@ -30,7 +30,7 @@ pub(super) struct Rows {
 }
 
 /// How many rows there were before a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     rows: [usize; Table::ALL.len()],
     remembered: usize,
@@ -117,9 +117,9 @@ impl Batch {
         promise.refuse(refusal);
     }
 
-    /// True when the senders can be told yes without the log.
-    pub(super) fn has_nothing_to_store(&self) -> bool {
-        self.row_count() == 0 && !self.leans_on_others
+    /// False when the senders can be told yes without the log, or there is nobody to be told.
+    pub(super) fn needs_log(&self, mark: Mark) -> bool {
+        !self.waiting.is_empty() && (mark.rows != Mark::default().rows || self.leans_on_others)
     }
 }
 

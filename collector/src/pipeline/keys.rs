@@ -5,11 +5,11 @@
 //! the sender may try again. Answers stand in the log beside their rows: a restart knows them too.
 
 use super::Answer;
+use crate::limits::Limits;
 use crate::refusal::Refusal;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -20,6 +20,7 @@ pub(super) type Outcome = Result<Answer, Refusal>;
 pub(super) struct Keys {
     window_us: i64,
     capacity: usize,
+    bytes: usize,
     known: Mutex<Known>,
 }
 
@@ -28,6 +29,8 @@ struct Known {
     states: HashMap<u128, State>,
     /// Answered keys by when they were answered: the oldest go first.
     answered: VecDeque<(i64, u128)>,
+    /// What the answers weigh.
+    bytes: usize,
 }
 
 enum State {
@@ -52,15 +55,15 @@ pub(super) fn identity_of(key: &str) -> u128 {
 }
 
 impl Keys {
-    pub(super) fn new(window: Duration, capacity: usize) -> Self {
-        let window_us = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
-        Self { window_us, capacity, known: Mutex::default() }
+    pub(super) fn new(limits: &Limits) -> Self {
+        let window_us = i64::try_from(limits.key_window.as_micros()).unwrap_or(i64::MAX);
+        Self { window_us, capacity: limits.keys, bytes: limits.key_bytes, known: Mutex::default() }
     }
 
     /// Looks a key up, and claims it when nobody has it.
     pub(super) fn claim(&self, key: u128, now: i64) -> Claim {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.expire(now - self.window_us, self.capacity);
+        known.expire(now - self.window_us, self.capacity, self.bytes);
         match known.states.get_mut(&key) {
             Some(State::Answered(answer)) => Claim::Answered(answer.clone()),
             Some(State::Pending(waiting)) => {
@@ -78,7 +81,7 @@ impl Keys {
     /// Tells the outcome of a claimed key to whoever waits for it; an answer is kept.
     pub(super) fn settle(&self, key: u128, outcome: &Outcome, now: i64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.states.remove(&key);
+        let before = known.remove(key);
         if let Ok(answer) = outcome {
             known.keep(key, answer.clone(), now);
         }
@@ -93,23 +96,36 @@ impl Keys {
 
     /// Takes an answer from the log back into memory.
     pub(super) fn restore(&self, key: u128, answer: Answer, time: i64) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).keep(key, answer, time);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.keep(key, answer, time);
+        // Not by time: whoever comes first will see to that.
+        known.expire(i64::MIN, self.capacity, self.bytes);
     }
 }
 
 impl Known {
     fn keep(&mut self, key: u128, answer: Answer, time: i64) {
+        self.remove(key);
+        self.bytes += answer.bytes();
         self.states.insert(key, State::Answered(answer));
         self.answered.push_back((time, key));
     }
 
-    fn expire(&mut self, oldest: i64, capacity: usize) {
+    fn remove(&mut self, key: u128) -> Option<State> {
+        let state = self.states.remove(&key);
+        if let Some(State::Answered(answer)) = &state {
+            self.bytes -= answer.bytes();
+        }
+        state
+    }
+
+    fn expire(&mut self, oldest: i64, capacity: usize, bytes: usize) {
         while let Some(&(time, key)) = self.answered.front() {
-            if time >= oldest && self.answered.len() <= capacity {
+            if time >= oldest && self.answered.len() <= capacity && self.bytes <= bytes {
                 break;
             }
             self.answered.pop_front();
-            self.states.remove(&key);
+            self.remove(key);
         }
     }
 }
@@ -120,7 +136,8 @@ mod tests {
     use crate::refusal::Cause;
 
     fn keys() -> Keys {
-        Keys::new(Duration::from_secs(60), 3)
+        let window = std::time::Duration::from_secs(60);
+        Keys::new(&Limits { key_window: window, keys: 3, key_bytes: 1000, ..Limits::default() })
     }
 
     fn answer(accepted: u64) -> Answer {
@@ -134,6 +151,22 @@ mod tests {
         keys.settle(1, &Ok(answer(7)), 0);
         assert!(matches!(keys.claim(1, 59_000_000), Claim::Answered(given) if given == answer(7)));
         assert!(matches!(keys.claim(1, 61_000_000), Claim::First), "the window is over");
+    }
+
+    #[test]
+    fn what_answers_weigh_is_bounded() {
+        let keys = keys();
+        let reason = "r".repeat(500);
+        let rejected = vec![super::super::Rejected { line: 1, reason }];
+        let heavy = Answer { rejected, ..Answer::default() };
+        for key in 0..2 {
+            assert!(matches!(keys.claim(key, 0), Claim::First));
+            keys.settle(key, &Ok(heavy.clone()), 0);
+        }
+        assert!(matches!(keys.claim(1, 0), Claim::Answered(given) if given == heavy));
+        assert!(matches!(keys.claim(0, 0), Claim::First), "the older one made room");
+        keys.settle(0, &Ok(answer(1)), 0);
+        assert_eq!(keys.known.lock().unwrap().bytes, heavy.bytes() + answer(1).bytes());
     }
 
     #[test]

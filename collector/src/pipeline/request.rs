@@ -74,6 +74,12 @@ impl Answer {
         Self { accepted: tally.accepted, events: tally.events, unrecognized: tally.unrecognized, ..self }
     }
 
+    /// What it weighs in memory, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let listed = self.rejected.iter().map(|rejected| size_of::<Rejected>() + rejected.reason.len());
+        size_of::<Self>() + listed.sum::<usize>()
+    }
+
     /// As it is kept in the log.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

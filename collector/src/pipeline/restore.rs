@@ -18,11 +18,13 @@ use store::log::Record;
 /// Takes the records of a replay, in order.
 pub struct Restored {
     hot: Arc<Hot>,
-    /// How many answers are kept.
-    capacity: usize,
+    /// How many answers are kept, and what they may weigh.
+    keys: usize,
+    key_bytes: usize,
     /// The decoder of the last preamble: segments of one version share it.
     decoder: Option<(Arc<[u8]>, Arc<Decoder>)>,
     answers: VecDeque<KeyAnswer>,
+    answer_bytes: usize,
     /// Events in all records.
     pub events: u64,
     /// Records that could not be understood; they stay in the log.
@@ -39,7 +41,16 @@ impl Restored {
     /// Nothing yet.
     #[must_use]
     pub fn new(hot: Arc<Hot>, limits: &Limits) -> Self {
-        Self { hot, capacity: limits.keys, decoder: None, answers: VecDeque::new(), events: 0, unreadable: 0 }
+        Self {
+            hot,
+            keys: limits.keys,
+            key_bytes: limits.key_bytes,
+            decoder: None,
+            answers: VecDeque::new(),
+            answer_bytes: 0,
+            events: 0,
+            unreadable: 0,
+        }
     }
 
     /// Takes a record of the log.
@@ -55,12 +66,22 @@ impl Restored {
         let record = HotRecord::new(record.sequence, record.payload, decoder)?;
         self.events += record.rows[Table::Events as usize];
         if let Some(requests) = record.batch(Table::Requests)? {
-            self.answers.extend(answers(&requests));
-            let surplus = self.answers.len().saturating_sub(self.capacity);
-            self.answers.drain(..surplus);
+            self.keep(answers(&requests));
         }
         self.hot.publish(record);
         Ok(())
+    }
+
+    /// Keeps the newest answers, as many as will be remembered.
+    fn keep(&mut self, answers: Vec<KeyAnswer>) {
+        for kept in answers {
+            self.answer_bytes += kept.answer.bytes();
+            self.answers.push_back(kept);
+            while self.answers.len() > self.keys || self.answer_bytes > self.key_bytes {
+                let Some(oldest) = self.answers.pop_front() else { break };
+                self.answer_bytes -= oldest.answer.bytes();
+            }
+        }
     }
 
     fn decoder_of(&mut self, preamble: &Arc<[u8]>) -> Result<Arc<Decoder>, CodecError> {

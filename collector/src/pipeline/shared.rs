@@ -57,7 +57,7 @@ impl Shared {
             decoder: Arc::new(Decoder::current()?),
             counters: Counters::default(),
             repeats: Repeats::new(limits.repeat_window, limits.repeats),
-            keys: Keys::new(limits.key_window, limits.keys),
+            keys: Keys::new(&limits),
             samples: Samples::new(limits.rejects_per_minute),
             closing: AtomicBool::new(false),
             unwritten: Gate::new(limits.unwritten_bytes),

@@ -266,6 +266,7 @@ async fn rows_that_outgrow_the_limit_are_refused() {
     let pipeline = open_with(folder.path(), limits, LogOptions::default());
     let body = format!("{FAILED}\n").repeat(20);
     assert_eq!(pipeline.submit(lines(&body)).await.unwrap_err().cause, Cause::TooLarge);
+    assert_eq!(pipeline.log_stats().records, 0, "not even an empty record");
     assert_eq!(pipeline.submit(lines(FAILED)).await.unwrap().events, 1);
     assert_eq!(rows(&pipeline, Table::Events).len(), 1);
     pipeline.close();

@@ -244,10 +244,11 @@ impl Worker {
             return;
         }
         let epoch = self.batch.epoch;
-        let needs_log = !self.batch.has_nothing_to_store();
+        // Before the rows are written as a record: until then they stand in memory twice.
+        let needs_log = self.batch.needs_log(mark);
+        let inside = needs_log.then(|| self.shared.unwritten.enter(self.batch.bytes));
         if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_log {
-                let inside = self.shared.unwritten.enter(record.len());
                 // The same bytes for the log and for readers: a giant is not copied once more.
                 let bytes = record.clone();
                 let settle = move |fate| {
