@@ -13,6 +13,7 @@
 
 mod batch;
 mod decompress;
+mod epochs;
 mod gate;
 mod keys;
 mod reading;

@@ -6,6 +6,7 @@
 //! What always holds: a request that is refused while it is read leaves no row. Builders cannot take rows
 //! back, so the record is closed at the mark before it ([`Mark`]).
 
+use super::epochs::Ticket;
 use super::{Answer, Shared, keys};
 use crate::counters::Tally;
 use crate::refusal::{Cause, Refusal};
@@ -55,14 +56,19 @@ pub(super) struct Batch {
     pub(super) bytes: usize,
     /// Identities that were remembered for these rows.
     pub(super) remembered: Vec<u128>,
-    /// The log's epoch when the first request was begun.
-    pub(super) epoch: u64,
+    /// Taken when the first request was begun.
+    ticket: Option<Ticket>,
     /// A repeat of something that may not be durable yet was found: the answer must wait for it.
     pub(super) leans_on_others: bool,
     waiting: Vec<Waiting>,
 }
 
 impl Batch {
+    /// To be called before anything is looked up for a request.
+    pub(super) fn begin(&mut self, shared: &Shared) {
+        self.ticket.get_or_insert_with(|| shared.epochs.begin(|| shared.log.epoch()));
+    }
+
     pub(super) fn mark(&self) -> Mark {
         let rows = &self.rows;
         Mark {
@@ -76,8 +82,9 @@ impl Batch {
         self.mark().rows.iter().sum()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// True when nobody waits for it and nothing was left in it, not even a memory.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.waiting.is_empty() && self.mark() == Mark::default()
     }
 
     /// Adds a request that has been read whole.
@@ -99,8 +106,8 @@ impl Batch {
         shared.repeats.forget(&taken.remembered[mark.remembered..]);
         taken.remembered.truncate(mark.remembered);
         let record = taken.rows.encode(mark, encoder);
-        let promise =
-            Promise { shared: Arc::clone(shared), remembered: taken.remembered, waiting: taken.waiting };
+        let (remembered, waiting, ticket) = (taken.remembered, taken.waiting, taken.ticket);
+        let promise = Promise { shared: Arc::clone(shared), remembered, waiting, ticket };
         match record {
             Ok(record) => Ok((Buffer::from_vec(record), promise)),
             Err(error) => {
@@ -112,9 +119,13 @@ impl Batch {
 
     /// Gives a batch up whose builders cannot be trusted any more.
     pub(super) fn abandon(self, shared: &Arc<Shared>, refusal: &Refusal) {
-        let promise =
-            Promise { shared: Arc::clone(shared), remembered: self.remembered, waiting: self.waiting };
-        promise.refuse(refusal);
+        let Self { remembered, waiting, ticket, .. } = self;
+        Promise { shared: Arc::clone(shared), remembered, waiting, ticket }.refuse(refusal);
+    }
+
+    /// True when it leans on a batch that may be refused without the log knowing that this one leans on it.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.leans_on_others && self.ticket.as_ref().is_some_and(|ticket| ticket.is_doubtful)
     }
 
     /// False when the senders can be told yes without the log, or there is nobody to be told.
@@ -144,9 +155,16 @@ pub(super) struct Promise {
     shared: Arc<Shared>,
     remembered: Vec<u128>,
     waiting: Vec<Waiting>,
+    /// Given back last: when what was remembered is durable or forgotten.
+    ticket: Option<Ticket>,
 }
 
 impl Promise {
+    /// The log's epoch that the batch began under.
+    pub(super) fn epoch(&self) -> u64 {
+        self.ticket.as_ref().map_or(0, |ticket| ticket.epoch)
+    }
+
     /// The log has spoken: publish and say yes, or forget and refuse.
     pub(super) fn settle(self, fate: Result<u64, CommitError>, record: &Buffer) {
         match fate {

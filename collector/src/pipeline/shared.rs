@@ -1,5 +1,6 @@
 //! What the workers and the way in share.
 
+use super::epochs::Epochs;
 use super::gate::Gate;
 use super::keys::Keys;
 use super::repeats::Repeats;
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) decoder: Arc<Decoder>,
     pub(super) counters: Counters,
     pub(super) repeats: Repeats,
+    pub(super) epochs: Arc<Epochs>,
     pub(super) keys: Keys,
     pub(super) samples: Samples,
     pub(super) closing: AtomicBool,
@@ -57,6 +59,7 @@ impl Shared {
             decoder: Arc::new(Decoder::current()?),
             counters: Counters::default(),
             repeats: Repeats::new(limits.repeat_window, limits.repeats),
+            epochs: Arc::default(),
             keys: Keys::new(&limits),
             samples: Samples::new(limits.rejects_per_minute),
             closing: AtomicBool::new(false),

@@ -232,6 +232,21 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
     }
 }
 
+/// What a refused request had been remembered for must not make its retry a repeat.
+#[tokio::test]
+async fn a_refused_span_may_be_sent_again() {
+    fn read_and_refuse(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+        read_spans(body, reading)?;
+        Err(Refusal::new(Cause::Unreadable, "as asked"))
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    assert!(pipeline.submit(request(Source::OtlpTraces, read_and_refuse, "")).await.is_err());
+    assert_eq!(pipeline.submit(request(Source::OtlpTraces, read_spans, "")).await.unwrap().events, 1);
+    assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls"), 1);
+    pipeline.close();
+}
+
 #[tokio::test]
 async fn two_log_records_are_the_same_only_with_the_same_body() {
     let folder = tempfile::tempdir().unwrap();

@@ -105,7 +105,6 @@ impl Worker {
     /// Works until the queue is closed and empty.
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
-            self.batch.epoch = self.shared.log.epoch();
             self.take(job);
             while self.may_share()
                 && let Ok(job) = jobs.try_recv()
@@ -124,6 +123,7 @@ impl Worker {
 
     /// Reads one request into the batch, or refuses it.
     fn take(&mut self, job: Job) {
+        self.batch.begin(&self.shared);
         let mark = self.batch.mark();
         if let Some(refusal) = self.too_late(&job) {
             return self.refuse(job, &refusal, mark);
@@ -235,22 +235,25 @@ impl Worker {
         broken.batch.abandon(&self.shared, &others);
         let refusal = Refusal::new(Cause::Internal, "the request could not be worked on");
         self.refuse(job, &refusal, self.batch.mark());
-        self.batch.epoch = self.shared.log.epoch();
     }
 
     /// Hands the rows before a mark to the log, as soon as there is room.
     fn commit(&mut self, mark: Mark) {
-        if self.batch.is_empty() && self.batch.row_count() == 0 {
+        if self.batch.is_untouched() {
+            self.batch = Batch::default();
             return;
         }
-        let epoch = self.batch.epoch;
+        if self.batch.is_doubtful() {
+            let refusal = self.shared.later(Cause::Busy, "an earlier request could not be stored");
+            return std::mem::take(&mut self.batch).abandon(&self.shared, &refusal);
+        }
         // Before the rows are written as a record: until then they stand in memory twice.
         let needs_log = self.batch.needs_log(mark);
         let inside = needs_log.then(|| self.shared.unwritten.enter(self.batch.bytes));
         if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_log {
                 // The same bytes for the log and for readers: a giant is not copied once more.
-                let bytes = record.clone();
+                let (bytes, epoch) = (record.clone(), promise.epoch());
                 let settle = move |fate| {
                     promise.settle(fate, &record);
                     drop(inside);
@@ -260,7 +263,6 @@ impl Worker {
                 promise.keep();
             }
         }
-        self.batch.epoch = self.shared.log.epoch();
     }
 }
 
