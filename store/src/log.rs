@@ -2,8 +2,8 @@
 //!
 //! A folder of segments, numbered in the order in which they were begun. Records are handed to one thread, which
 //! writes what has gathered and makes it durable with one fdatasync (`commit`); the next segment is made ahead on
-//! another (`supply`). At the start all segments are read back (`replay`) and a fresh one is begun: a file that an
-//! earlier process wrote is never written again. The bytes are described in `format`.
+//! another (`supply`). At the start all segments are read back (`replay`) and a fresh one is begun: to a file
+//! that an earlier process wrote, nothing is added. The bytes are described in `format`.
 //!
 //! What must always hold:
 //! - **An acknowledged record survives** a kill and a power loss, and is read back exactly once, in order.
@@ -205,6 +205,7 @@ impl Log {
         let unsynced_segments = survey.sync(&*disk, folder);
         let mut past = survey.replay(&*disk, visit);
         past.replay.unsynced_segments = unsynced_segments;
+        past.secure(&*disk);
         let replay = past.replay.clone();
         let shared = Arc::new(Shared::new(disk, folder));
         let (sender, receiver) = unbounded();

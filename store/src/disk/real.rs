@@ -4,7 +4,7 @@ use arrow::buffer::{Buffer, MutableBuffer};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, IoSlice, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -12,6 +12,8 @@ use std::path::Path;
 const BAD_BLOCK: usize = 4096;
 /// What stands for it. Not zeros: those mean that nothing was written there.
 const BAD_BYTE: u8 = 0xff;
+/// Where Arrow wants its buffers to begin.
+const ALIGN: usize = 64;
 
 /// The machine's own file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +65,9 @@ impl Disk for RealDisk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
         let file = File::open(path)?;
         let length = usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(usize::MAX);
+        if let Ok(whole) = read_whole(&file, length) {
+            return Ok(whole);
+        }
         let mut buffer = MutableBuffer::from_len_zeroed(length);
         read_around(buffer.as_slice_mut(), |into, offset| file.read_at(into, offset));
         Ok(buffer.into())
@@ -70,6 +75,12 @@ impl Disk for RealDisk {
 
     fn sync(&self, path: &Path) -> io::Result<()> {
         OpenOptions::new().write(true).open(path)?.sync_all()
+    }
+
+    fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.write_all_at(bytes, offset)?;
+        file.sync_all()
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
@@ -107,6 +118,16 @@ impl DiskFile for RealFile {
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// The first `length` bytes of a file. A vector takes them without being zeroed first, which is worth a tenth of the
+/// time, but begins anywhere: so it gets a few bytes before them.
+fn read_whole(file: &File, length: usize) -> io::Result<Buffer> {
+    let mut bytes: Vec<u8> = Vec::with_capacity(length + ALIGN);
+    let begin = bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
+    bytes.resize(begin, 0);
+    Read::take(file, length as u64).read_to_end(&mut bytes)?;
+    Ok(Buffer::from_vec(bytes).slice(begin))
 }
 
 /// Fills `into` from the start of a file, and steps over the blocks that cannot be read.
@@ -173,6 +194,7 @@ mod tests {
             file.append(&mut parts.map(IoSlice::new)).unwrap();
         }
         file.sync().unwrap();
+        RealDisk.rewrite(&path, 3, b"two").unwrap();
         assert_eq!(&RealDisk.read(&path, 12).unwrap()[..], b"onetwoonetwo");
         RealDisk.truncate(&path, 3).unwrap();
         RealDisk.sync(&path).unwrap();

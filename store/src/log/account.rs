@@ -120,6 +120,11 @@ impl<'a> Account<'a> {
         true
     }
 
+    /// Everything in the run being read up to here is known to have been durable.
+    pub(super) fn durable(&self) -> (Option<u64>, u64) {
+        (self.run, self.durable)
+    }
+
     /// The sequence that should come next, by what was read so far.
     pub(super) fn expected(&self) -> u64 {
         self.expected

@@ -47,6 +47,17 @@ pub(super) struct PastSegment {
     pub(super) empty: bool,
 }
 
+/// The last group of the newest run, as it stands in one segment. No later frame says that it was made durable: it
+/// may have been refused because that failed, and be in the kernel's memory only.
+#[derive(Debug)]
+struct Unwitnessed {
+    path: PathBuf,
+    /// The content of the segment up to the end of its last frame.
+    content: Buffer,
+    /// Where the group begins; 0 when it is the segment's first, because then its header has no witness either.
+    from: usize,
+}
+
 /// What a log has to know of its past to go on.
 #[derive(Debug)]
 pub(super) struct Past {
@@ -57,6 +68,19 @@ pub(super) struct Past {
     pub(super) next_number: u64,
     /// No record has had this sequence or a higher one.
     pub(super) next_sequence: u64,
+    unwitnessed: Vec<Unwitnessed>,
+}
+
+impl Past {
+    /// Makes durable what was handed out, where a sync alone cannot be trusted to have done it.
+    pub(super) fn secure(&mut self, disk: &dyn Disk) {
+        for Unwitnessed { path, content, from } in self.unwitnessed.drain(..) {
+            if let Err(error) = disk.rewrite(&path, from as u64, &content[from..]) {
+                tracing::warn!(%error, segment = %path.display(), "cannot make the end of the log durable");
+                self.replay.unsynced_segments += 1;
+            }
+        }
+    }
 }
 
 impl Survey {
@@ -84,7 +108,7 @@ impl Survey {
 
     /// Makes durable what is about to be read. After a kill it may be in the kernel's memory only; what is handed out
     /// may be the reason for a yes ("I have this already"), and so must survive a power loss.
-    /// Gives back how many segments this failed for.
+    /// Gives back how many segments this failed for. See also [`Past::secure`].
     pub(super) fn sync(&self, disk: &dyn Disk, folder: &Path) -> u64 {
         let mut failed = 0;
         for segment in &self.segments {
@@ -104,14 +128,15 @@ impl Survey {
     pub(super) fn replay(self, disk: &dyn Disk, visit: &mut dyn FnMut(Record)) -> Past {
         let Self { segments, voids } = self;
         let next_number = segments.last().map_or(1, |segment| segment.number + 1);
+        let account = Account::new(&voids);
         let mut reader =
-            Reader { disk, visit, account: Account::new(&voids), preamble: Arc::default(), floor: 1 };
+            Reader { disk, visit, account, preamble: Arc::default(), floor: 1, unwitnessed: Vec::new() };
         let segments: Vec<_> = segments.into_iter().filter_map(|segment| reader.segment(segment)).collect();
         let floor = reader.floor.max(voids.as_slice().last().map_or(1, |void| void.1 + 1));
-        let replay = reader.account.finish();
+        let (replay, unwitnessed) = (reader.account.finish(), reader.unwitnessed);
         // Sequences that may stand in what could not be read are not given again: it may be readable tomorrow.
-        let unread = (replay.damaged_bytes + replay.torn_bytes) / ALIGN as u64;
-        Past { replay, segments, voids, next_number, next_sequence: floor + unread }
+        let unread = (replay.damaged_bytes + replay.torn_bytes).div_ceil(ALIGN as u64);
+        Past { replay, segments, voids, next_number, next_sequence: floor + unread, unwitnessed }
     }
 }
 
@@ -129,6 +154,8 @@ struct Reader<'a> {
     preamble: Arc<[u8]>,
     /// Higher than every sequence named so far.
     floor: u64,
+    /// Of the run being read.
+    unwitnessed: Vec<Unwitnessed>,
 }
 
 impl Reader<'_> {
@@ -158,7 +185,7 @@ impl Reader<'_> {
     }
 
     fn with_header(&mut self, header: &SegmentHeader, content: io::Result<Buffer>, past: &mut PastSegment) {
-        self.account.segment(header);
+        self.witness(|account| account.segment(header));
         self.floor = self.floor.max(header.first).max(header.run).max(header.durable.saturating_add(1));
         past.first = header.first;
         past.last = header.first.saturating_sub(1);
@@ -198,7 +225,7 @@ impl Reader<'_> {
             self.preamble = Arc::clone(&header.preamble);
         }
         for piece in &pieces {
-            self.piece(piece, &content, past);
+            self.piece(piece, &content, begin, past);
         }
         let bad = pieces.iter().filter(|piece| !matches!(piece, Piece::Intact { .. })).count();
         if bad > 0 {
@@ -206,11 +233,13 @@ impl Reader<'_> {
         }
     }
 
-    fn piece(&mut self, piece: &Piece, content: &Buffer, past: &mut PastSegment) {
+    fn piece(&mut self, piece: &Piece, content: &Buffer, begin: usize, past: &mut PastSegment) {
         match piece {
             Piece::Intact { header, payload } => {
                 self.seen(header.sequence, past);
-                if self.account.intact(header) {
+                if self.witness(|account| account.intact(header)) {
+                    let frame = payload - ALIGN;
+                    self.needs_witness(past, content, if frame == begin { 0 } else { frame });
                     (self.visit)(Record {
                         sequence: header.sequence,
                         schema: header.schema,
@@ -221,9 +250,26 @@ impl Reader<'_> {
             }
             Piece::Spoiled { header, bytes } => {
                 self.seen(header.sequence, past);
-                self.account.spoiled(header, *bytes as u64);
+                self.witness(|account| account.spoiled(header, *bytes as u64));
             }
             Piece::Unreadable { bytes } => self.account.unreadable(*bytes as u64),
+        }
+    }
+
+    /// Does something that may show that everything before it was durable.
+    fn witness<T>(&mut self, note: impl FnOnce(&mut Account<'_>) -> T) -> T {
+        let before = self.account.durable();
+        let noted = note(&mut self.account);
+        if self.account.durable() != before {
+            self.unwitnessed.clear();
+        }
+        noted
+    }
+
+    /// Notes where in this segment the last group begins, as far as is known.
+    fn needs_witness(&mut self, past: &PastSegment, content: &Buffer, from: usize) {
+        if self.unwitnessed.last().is_none_or(|last| last.path != past.path) {
+            self.unwitnessed.push(Unwitnessed { path: past.path.clone(), content: content.clone(), from });
         }
     }
 

@@ -282,6 +282,19 @@ impl Disk for SimDisk {
         state.sync(number)
     }
 
+    fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::Append) {
+            return Err(error);
+        }
+        let number = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
+        let inode = state.inodes.get_mut(&number).unwrap();
+        let range = offset as usize..offset as usize + bytes.len();
+        assert_eq!(inode.seen[range], *bytes, "the same bytes");
+        inode.write(offset as usize, bytes);
+        state.sync(number)
+    }
+
     fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let mut state = self.state();
         if let Some(error) = state.begin(Operation::Truncate) {
