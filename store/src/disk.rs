@@ -38,9 +38,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// there), so that one bad sector does not hide the rest of the file.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer>;
 
-    /// Makes the content of a closed file durable.
-    fn sync(&self, path: &Path) -> io::Result<()>;
-
     /// Writes once more what a closed file holds at `offset`, and makes it durable. After a failed sync, a kernel may
     /// show bytes that are not on the disk and say yes to the next sync: only writing them again brings them there.
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;

@@ -118,7 +118,8 @@ pub struct Replay {
     pub segments: u64,
     /// Segments whose header is unreadable, and with it everything in them.
     pub unreadable_segments: u64,
-    /// Segments whose content could not be made durable: their records may be lost by a power loss now.
+    /// Segments whose last records could not be made durable: they may have been refused when they came, and a power
+    /// loss may still take them.
     pub unsynced_segments: u64,
     /// The highest sequence handed out, 0 when there is none.
     pub newest: u64,
@@ -201,10 +202,7 @@ impl Log {
     ) -> Result<(Self, Replay), LogError> {
         let error = |source| LogError::Folder { folder: folder.to_owned(), source };
         disk.create_dir_all(folder).map_err(error)?;
-        let survey = Survey::take(&*disk, folder)?;
-        let unsynced_segments = survey.sync(&*disk, folder);
-        let mut past = survey.replay(&*disk, visit);
-        past.replay.unsynced_segments = unsynced_segments;
+        let mut past = Survey::take(&*disk, folder)?.replay(&*disk, visit);
         past.secure(&*disk);
         let replay = past.replay.clone();
         let shared = Arc::new(Shared::new(disk, folder));

@@ -73,10 +73,6 @@ impl Disk for RealDisk {
         Ok(buffer.into())
     }
 
-    fn sync(&self, path: &Path) -> io::Result<()> {
-        OpenOptions::new().write(true).open(path)?.sync_all()
-    }
-
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
         file.write_all_at(bytes, offset)?;
@@ -197,7 +193,6 @@ mod tests {
         RealDisk.rewrite(&path, 3, b"two").unwrap();
         assert_eq!(&RealDisk.read(&path, 12).unwrap()[..], b"onetwoonetwo");
         RealDisk.truncate(&path, 3).unwrap();
-        RealDisk.sync(&path).unwrap();
         assert_eq!(&RealDisk.read(&path, u64::MAX).unwrap()[..], b"one");
         let listed = RealDisk.list(path.parent().unwrap()).unwrap();
         assert_eq!(listed, [Listed { name: "file".into(), bytes: 3 }]);

@@ -72,7 +72,8 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Makes durable what was handed out, where a sync alone cannot be trusted to have done it.
+    /// Makes sure that all that was handed out survives a power loss, since it may be the reason for a yes ("I have
+    /// this already"). What has a witness does. The rest is written once more: a sync is not enough.
     pub(super) fn secure(&mut self, disk: &dyn Disk) {
         for Unwitnessed { path, content, from } in self.unwitnessed.drain(..) {
             if let Err(error) = disk.rewrite(&path, from as u64, &content[from..]) {
@@ -104,24 +105,6 @@ impl Survey {
         }
         survey.segments.sort_unstable_by_key(|segment| segment.number);
         Ok(survey)
-    }
-
-    /// Makes durable what is about to be read. After a kill it may be in the kernel's memory only; what is handed out
-    /// may be the reason for a yes ("I have this already"), and so must survive a power loss.
-    /// Gives back how many segments this failed for. See also [`Past::secure`].
-    pub(super) fn sync(&self, disk: &dyn Disk, folder: &Path) -> u64 {
-        let mut failed = 0;
-        for segment in &self.segments {
-            if let Err(error) = disk.sync(&segment.path) {
-                tracing::warn!(%error, segment = %segment.path.display(), "cannot make a log segment durable");
-                failed += 1;
-            }
-        }
-        if let Err(error) = disk.sync_dir(folder) {
-            tracing::warn!(%error, folder = %folder.display(), "cannot make the log folder durable");
-            failed = self.segments.len() as u64;
-        }
-        failed
     }
 
     /// Hands out every intact record, in order.

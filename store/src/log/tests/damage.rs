@@ -192,6 +192,12 @@ fn a_payload_never_passes_for_a_record() {
             assert_eq!((replay.damaged, replay.records), (1, 3));
         }
     }
+    // Not even when the frame that was copied is gone, so that its sequence is still missing.
+    let mut bytes = image.files[0].1.clone();
+    for place in &image.records[..2] {
+        bytes[place.bytes.start] ^= 0xff;
+    }
+    assert_eq!(image.with(0, bytes).1, image.untouched(|place| place.sequence <= 2));
     // And with the header of the segment gone, its payloads do not become segments.
     let mut bytes = image.files[0].1.clone();
     bytes[..8192].fill(0);

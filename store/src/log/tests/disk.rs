@@ -276,12 +276,6 @@ impl Disk for SimDisk {
         Ok(buffer.into())
     }
 
-    fn sync(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        let number = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
-        state.sync(number)
-    }
-
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         if let Some(error) = state.begin(Operation::Append) {

@@ -127,7 +127,7 @@ fn starts_on_a_full_disk() {
         disk.fail(operation, ENOSPC);
         let (log, replay, records) = open(&disk, options());
         assert!(records.len() >= 20);
-        assert_eq!(replay.unsynced_segments > 0, matches!(operation, Operation::Sync | Operation::SyncDir));
+        assert_eq!(replay.unsynced_segments > 0, matches!(operation, Operation::Sync | Operation::Append));
         assert!(log.stats().failing);
         assert_eq!(store(&log, "no"), Err(CommitError::NoSpace));
         // Not the newest: it says which sequences were given.
