@@ -130,7 +130,7 @@ fn at_every_operation() {
 
 #[test]
 fn at_random_operations_of_a_failing_disk() {
-    for seed in 0..1000 {
+    for seed in 0..600 {
         live(seed, |random| random.below(120), true);
     }
 }
