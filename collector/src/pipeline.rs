@@ -42,6 +42,7 @@ use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use store::codec;
 use store::hot::{Hot, HotRecord};
 use store::log::{CommitError, Log, LogStats};
 use taxonomy::Rules;
@@ -72,7 +73,7 @@ pub enum StartError {
     System(#[from] std::io::Error),
     /// Our own schemas cannot be encoded: a defect.
     #[error(transparent)]
-    Codec(#[from] store::codec::CodecError),
+    Codec(#[from] codec::CodecError),
 }
 
 /// The way in for receivers. Cheap to clone.
@@ -170,20 +171,18 @@ impl Pipeline {
         None
     }
 
-    /// Has the log try again, once in a while, with a record of nothing. It would with the next request; but whoever
-    /// asks first whether we are ready may never send one.
+    /// Has the log try again, once in a while, with a record of nothing that is as large as what was refused. It would
+    /// try with the next request; but whoever asks first whether we are ready may never send one.
     fn try_log_again(&self) {
-        let shared = Arc::clone(&self.shared);
-        if shared.is_time_to_try() {
-            let nothing = Buffer::from_vec(Vec::<u8>::new());
-            let done = move |fate: Result<u64, CommitError>| {
-                if let Ok(sequence) = fate {
-                    let decoder = Arc::clone(&shared.decoder);
-                    shared.publish(HotRecord::new(sequence, Buffer::from_vec(Vec::<u8>::new()), decoder));
-                }
-            };
-            self.shared.log.submit(nothing, self.shared.log.epoch(), Box::new(done));
-        }
+        let Some(bytes) = self.shared.bytes_to_try() else { return };
+        let (shared, nothing) = (Arc::clone(&self.shared), Buffer::from_vec(codec::nothing(bytes)));
+        let stored = nothing.clone();
+        let done = move |fate: Result<u64, CommitError>| {
+            if let Ok(sequence) = fate {
+                shared.publish(HotRecord::new(sequence, stored, Arc::clone(&shared.decoder)));
+            }
+        };
+        self.shared.log.submit(nothing, self.shared.log.epoch(), Box::new(done));
     }
 
     /// Takes a request; when this returns `Ok`, what it held is durable.

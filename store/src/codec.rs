@@ -118,6 +118,19 @@ pub fn preamble() -> Result<Vec<u8>, CodecError> {
     Ok(preamble)
 }
 
+/// A record that holds nothing, and takes at least this many bytes: to find out whether one of that size is taken.
+/// It has one part, of a table that is none.
+#[must_use]
+pub fn nothing(bytes: usize) -> Vec<u8> {
+    let messages = bytes.saturating_sub(HEAD);
+    let mut record = Vec::with_capacity(HEAD + messages);
+    record.extend_from_slice(&u32::MAX.to_le_bytes());
+    record.extend_from_slice(&0_u32.to_le_bytes());
+    record.extend_from_slice(&(messages as u64).to_le_bytes());
+    record.resize(HEAD + messages, 0);
+    record
+}
+
 /// One part of a record or preamble: the table's number, its rows, its messages.
 struct Part {
     table: u32,
@@ -222,5 +235,23 @@ impl Decoder {
         decoder.decode(&mut schema)?;
         let mut messages = part.messages;
         decoder.decode(&mut messages)?.ok_or(CodecError::Layout("a part without a batch"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_nothing_holds_no_row() {
+        for bytes in [0, 1, HEAD, 100, 1 << 20] {
+            let record = nothing(bytes);
+            assert!(record.len() >= bytes && record.len() <= bytes.max(HEAD));
+            let record = Buffer::from_vec(record);
+            assert_eq!(rows(&record).unwrap(), [0; Table::ALL.len()]);
+            for table in Table::ALL {
+                assert!(Decoder::current().unwrap().batch(&record, table).unwrap().is_none());
+            }
+        }
     }
 }

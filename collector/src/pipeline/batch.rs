@@ -14,6 +14,7 @@ use crate::source::Source;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::Table;
 use store::codec::{CodecError, Encoder};
 use store::hot::HotRecord;
@@ -169,6 +170,7 @@ impl Promise {
     pub(super) fn settle(self, fate: Result<u64, CommitError>, record: &Buffer) {
         match fate {
             Ok(sequence) => {
+                self.shared.refused_bytes.store(0, Ordering::Relaxed);
                 self.shared.publish(HotRecord::new(
                     sequence,
                     record.clone(),
@@ -177,6 +179,7 @@ impl Promise {
                 self.keep();
             }
             Err(error) => {
+                self.shared.refused_bytes.fetch_max(record.len(), Ordering::Relaxed);
                 let refusal = self.shared.refusal_of(&error);
                 self.refuse(&refusal);
             }

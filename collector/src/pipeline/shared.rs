@@ -10,7 +10,7 @@ use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::{Cause, Refusal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use store::codec::{CodecError, Decoder};
 use store::hot::{Hot, HotRecord};
 use store::log::{CommitError, Log};
@@ -22,6 +22,8 @@ pub type Clock = fn() -> i64;
 
 /// How far beyond a sample a secret is looked for.
 const SAMPLE_MARGIN: usize = 1024;
+/// A failing log is tried with no more than this: it is written for nothing.
+const LARGEST_TRY: usize = 1 << 20;
 
 /// Shared by all; what changes in it is atomic or behind a short lock.
 pub(super) struct Shared {
@@ -41,6 +43,8 @@ pub(super) struct Shared {
     clock: Clock,
     /// When a failing log was last tried for the sake of somebody who asked.
     tried: AtomicI64,
+    /// The largest record that was refused since one was taken: where that does not fit, nothing smaller proves much.
+    pub(super) refused_bytes: AtomicUsize,
     /// Identities of requests without one: random from start to start, counted within.
     seed: [u8; 16],
     requests: AtomicU64,
@@ -66,6 +70,7 @@ impl Shared {
             unwritten: Gate::new(limits.unwritten_bytes),
             clock,
             tried: AtomicI64::new(0),
+            refused_bytes: AtomicUsize::new(0),
             seed,
             requests: AtomicU64::new(0),
         })
@@ -75,11 +80,12 @@ impl Shared {
         (self.clock)()
     }
 
-    /// True once in the time after which refused senders come back.
-    pub(super) fn is_time_to_try(&self) -> bool {
+    /// How large a record to try a failing log with; none until refused senders come back, too.
+    pub(super) fn bytes_to_try(&self) -> Option<usize> {
         let (last, now) = (self.tried.load(Ordering::Relaxed), self.now());
-        u128::from(now.abs_diff(last)) >= self.limits.retry_after.as_micros()
-            && self.tried.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let is_time = u128::from(now.abs_diff(last)) >= self.limits.retry_after.as_micros()
+            && self.tried.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        is_time.then(|| self.refused_bytes.load(Ordering::Relaxed).min(LARGEST_TRY))
     }
 
     /// An identity that no other request has.
