@@ -103,7 +103,9 @@ fn taken(answer: &Answer) -> Response {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(STATUS, HeaderValue::from_static("0"));
     let body = Full::new(message).with_trailers(async { Some(Ok(trailers)) });
-    response(Body::new(body))
+    // A body that is passed on frame by frame has no known length: a Content-Length would tell some clients
+    // that the call is over before its trailers, which hold the status.
+    response(Body::new(body.map_frame(std::convert::identity)))
 }
 
 /// Headers alone: the status is in them, and nothing follows.
