@@ -8,7 +8,7 @@ use crate::counters::{Tally, reason_place};
 use crate::limits::Limits;
 use crate::source::Source;
 use store::rows::Reject;
-use taxonomy::signal::{LogRecord, Resource, Span};
+use taxonomy::signal::{LogRecord, Resource, Span, Value};
 use taxonomy::{Call, Classifier, Event, Origin, Reason, Sink, TimeSource};
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
@@ -46,14 +46,17 @@ impl Reading<'_> {
         if line.trim_ascii().is_empty() {
             return;
         }
-        self.classify(number, line, None, |classifier, origin, sink| classifier.classify(line, origin, sink));
+        self.classify(number, line, Told::default(), |classifier, origin, sink| {
+            classifier.classify(line, origin, sink);
+        });
     }
 
     /// A span.
     pub fn span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
         let identity = span.trace_id.zip(span.span_id).map(|(trace, span)| identity_of(&trace, &span));
         self.records += 1;
-        self.classify(self.records, span.name.as_bytes(), identity, |classifier, origin, sink| {
+        let told = Told { span: identity, call: identity.map(call_of) };
+        self.classify(self.records, span.name.as_bytes(), told, |classifier, origin, sink| {
             classifier.span(span, resource, origin, sink);
         });
     }
@@ -62,7 +65,9 @@ impl Reading<'_> {
     pub fn log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>) {
         let identity = record.trace_id.zip(record.span_id).map(|(trace, span)| identity_of(&trace, &span));
         self.records += 1;
-        self.classify(self.records, b"", identity, |classifier, origin, sink| {
+        let body = text_of(record.body).as_bytes();
+        let told = Told { span: identity, call: identity_of_log(record, resource, body) };
+        self.classify(self.records, body, told, |classifier, origin, sink| {
             classifier.log(record, resource, origin, sink);
         });
     }
@@ -89,7 +94,7 @@ impl Reading<'_> {
         &mut self,
         number: u64,
         sample: &[u8],
-        span: Option<u128>,
+        told: Told,
         classify: impl FnOnce(&mut Classifier, &Origin<'_>, &mut Rows<'_>),
     ) {
         if self.is_over_limit() {
@@ -110,7 +115,8 @@ impl Reading<'_> {
             tally: &mut self.tally,
             source: self.source,
             arrival: self.arrival,
-            span,
+            told,
+            counted: None,
             unusable: None,
         };
         classify(self.classifier, &origin, &mut rows);
@@ -148,6 +154,15 @@ impl Reading<'_> {
     }
 }
 
+/// What a span or a log record is known by when it comes again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    /// The span that it is or belongs to.
+    span: Option<u128>,
+    /// Its calls, which are counted once.
+    call: Option<u128>,
+}
+
 /// Takes what one record yields.
 struct Rows<'r> {
     shared: &'r Shared,
@@ -156,8 +171,9 @@ struct Rows<'r> {
     tally: &'r mut Tally,
     source: Source,
     arrival: i64,
-    /// The span that the record is or belongs to.
-    span: Option<u128>,
+    told: Told,
+    /// Whether the calls of this record were counted when it came before; known from the first of them on.
+    counted: Option<bool>,
     /// The first reason why the record, or a part of it, could not be used.
     unusable: Option<Reason>,
 }
@@ -165,7 +181,7 @@ struct Rows<'r> {
 impl Rows<'_> {
     /// True when an event was sent before, or its span or log record already told of it.
     fn is_repeat(&mut self, event: &Event<'_>) -> bool {
-        let pair = match (self.source, self.span) {
+        let pair = match (self.source, self.told.span) {
             (Source::Envelopes, _) => return false,
             (Source::OtlpTraces, Some(span)) => {
                 Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical)))
@@ -196,14 +212,15 @@ impl Rows<'_> {
         is_new
     }
 
-    /// True when the span of this call has been counted before.
+    /// True when the calls of this span or log record have been counted before.
     fn is_counted(&mut self) -> bool {
-        let Some(span) = self.span else { return false };
-        if self.remember(xxh3_128(&span.to_le_bytes())) {
-            return false;
+        let Some(call) = self.told.call else { return false };
+        if let Some(counted) = self.counted {
+            return counted;
         }
-        self.batch.leans_on_others = true;
-        true
+        let counted = !self.remember(call);
+        self.batch.leans_on_others |= counted;
+        *self.counted.insert(counted)
     }
 }
 
@@ -220,7 +237,7 @@ impl Sink for Rows<'_> {
     }
 
     fn call(&mut self, call: &Call<'_>) {
-        if self.source == Source::OtlpTraces && self.is_counted() {
+        if self.is_counted() {
             self.tally.repeats += 1;
             return;
         }
@@ -240,6 +257,31 @@ pub(super) const LOG: u64 = 2;
 /// The identity of "this signal told that this span failed with this code".
 pub(super) fn told_by(signal: u64, span: u128, canonical: &str) -> u128 {
     span ^ xxh3_128_with_seed(canonical.as_bytes(), signal)
+}
+
+/// The identity of the call that a span is.
+pub(super) fn call_of(span: u128) -> u128 {
+    xxh3_128(&span.to_le_bytes())
+}
+
+/// The identity of a log record that may hold calls: those of a span are counted with it. As for events, two
+/// records are the same only when their time and body are.
+fn identity_of_log(record: &LogRecord<'_>, resource: &Resource<'_>, body: &[u8]) -> Option<u128> {
+    let time_ns = if record.time_ns > 0 { record.time_ns } else { record.observed_ns };
+    if record.span_id.is_some() || body.is_empty() || time_ns == 0 {
+        return None;
+    }
+    let service = resource.attributes.iter().find(|attribute| attribute.key == "service.name");
+    let service = service.and_then(|service| service.value.as_text()).unwrap_or_default();
+    Some(xxh3_128_with_seed(body, time_ns) ^ xxh3_128(service.as_bytes()))
+}
+
+/// The text of a log body.
+fn text_of<'a>(body: Option<&'a Value<'a>>) -> &'a str {
+    match body {
+        Some(Value::Text(text) | Value::Json(text)) => text,
+        _ => "",
+    }
 }
 
 /// The identity of a span.

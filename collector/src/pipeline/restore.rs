@@ -167,13 +167,16 @@ impl<'b> Columns<'b> {
             _ => None,
         };
         let event = signal.and_then(|_| parse_hex(self.event_id, row));
-        let told = signal.and_then(|signal| {
+        let span = signal.and_then(|_| {
             let trace = parse_hex(self.trace_id, row)?.to_be_bytes();
             let span = u64::try_from(parse_hex(self.span_id, row)?).ok()?.to_be_bytes();
-            let canonical = name_at(&self.canonical, row)?;
-            Some(reading::told_by(signal, reading::identity_of(&trace, &span), canonical))
+            Some(reading::identity_of(&trace, &span))
         });
-        event.into_iter().chain(told)
+        let told =
+            signal.and_then(|signal| Some(reading::told_by(signal, span?, name_at(&self.canonical, row)?)));
+        // Calls that worked leave no row to know them by.
+        let call = span.filter(|_| signal == Some(reading::SPAN)).map(reading::call_of);
+        event.into_iter().chain(told).chain(call)
     }
 }
 

@@ -227,7 +227,10 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
         assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls"), 1, "the span counts, once");
         pipeline.close();
         let pipeline = open(&folder);
+        let before = sum(&rows(&pipeline, Table::Traffic), "calls");
         assert_eq!(pipeline.submit(span()).await.unwrap().events, 0, "known across a restart");
+        let after = sum(&rows(&pipeline, Table::Traffic), "calls");
+        assert!(after == before || !span_first, "and counted once, if it is the span that left a row");
         pipeline.close();
     }
 }
@@ -256,6 +259,33 @@ async fn two_log_records_are_the_same_only_with_the_same_body() {
     }
     assert_eq!(rows(&pipeline, Table::Events).len(), 2);
     assert_eq!(pipeline.counters().of(Source::OtlpLogs).repeats.get(), 1);
+    pipeline.close();
+}
+
+/// Log records without a span, each with two replies in it: their only calls are their own.
+fn read_lone_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+    let text = Held::Text(String::from_utf8_lossy(body));
+    let services = ["shop", "bank"]
+        .map(|name| [Attribute { key: "service.name".into(), value: Held::Text(name.into()) }]);
+    for service in &services {
+        for time_ns in [1_767_323_041_000_000_000, 1_767_323_042_000_000_000] {
+            let record = LogRecord { time_ns, body: Some(&text), ..LogRecord::default() };
+            reading.log(&record, &Resource { attributes: service });
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_calls_of_a_log_record_are_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let body = format!("[{FAILED},{WORKED}]");
+    for _ in 0..2 {
+        pipeline.submit(request(Source::OtlpLogs, read_lone_logs, &body)).await.unwrap();
+    }
+    assert_eq!(rows(&pipeline, Table::Events).len(), 4);
+    assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls"), 8, "two for each time and service");
     pipeline.close();
 }
 
