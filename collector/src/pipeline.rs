@@ -189,7 +189,8 @@ impl Pipeline {
     ///
     /// # Errors
     /// Refused: nothing of it is stored. It has been counted.
-    pub async fn submit(&self, request: Request) -> Result<Answer, Refusal> {
+    pub async fn submit(&self, mut request: Request) -> Result<Answer, Refusal> {
+        request.defaults.redact(self.shared.rules.redactor());
         let counters = self.shared.counters.of(request.source);
         counters.requests.add(1);
         counters.wire_bytes.add(request.body.len() as u64);

@@ -12,6 +12,9 @@ use taxonomy::signal::{LogRecord, Resource, Span, Value};
 use taxonomy::{Call, Classifier, Event, Origin, Reason, Sink, TimeSource};
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
+/// The word for a record of OTLP that cannot be read.
+const MALFORMED: &str = "malformed";
+
 /// One request as a [`ReadBody`](super::ReadBody) sees it.
 pub struct Reading<'w> {
     pub(super) shared: &'w Shared,
@@ -74,6 +77,8 @@ impl Reading<'_> {
 
     /// A record that cannot be read: counted, sampled, listed in the answer. `sample` is what came.
     pub fn reject(&mut self, number: u64, reason: &'static str, detail: &str, sample: &[u8]) {
+        // What is wrong with a record may be said in its own words.
+        let detail = &*self.shared.rules.redactor().text(detail);
         self.tally.rejected += 1;
         self.tally.reasons[reason_place(reason)] += 1;
         self.answer.rejected_count += 1;
@@ -140,7 +145,11 @@ impl Reading<'_> {
             self.shared.counters.samples_dropped.add(1);
             return;
         }
-        let text = self.shared.sample_of(sample);
+        let text = match (self.source, reason) {
+            // Its keys and values cannot be told apart, so neither can secrets: the detail must do.
+            (Source::OtlpTraces | Source::OtlpLogs, MALFORMED) => String::new(),
+            _ => self.shared.sample_of(sample),
+        };
         self.batch.rows.rejects.push(Reject {
             time: self.arrival,
             source: self.source.as_str(),

@@ -6,7 +6,8 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use taxonomy::Dialect;
+use std::borrow::Cow;
+use taxonomy::{Dialect, Redactor};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How a body is compressed.
@@ -49,6 +50,17 @@ pub struct Defaults {
     pub environment: Option<String>,
     /// The dialect.
     pub dialect: Option<Dialect>,
+}
+
+impl Defaults {
+    /// Takes the secrets out: these go into rows beside what the classifier has redacted.
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        for name in [&mut self.service, &mut self.environment].into_iter().flatten() {
+            if let Cow::Owned(clean) = redactor.text(name) {
+                *name = clean;
+            }
+        }
+    }
 }
 
 /// Turns a decompressed body into rows. A refusal means that nothing of the body is stored.

@@ -107,10 +107,13 @@ impl Shared {
     /// The beginning of a record that could not be used, without its secrets.
     pub(super) fn sample_of(&self, record: &[u8]) -> String {
         let limit = self.limits.reject_sample_bytes;
-        // Redacted with a margin, then cut: half a secret would not be known for one.
-        let start = String::from_utf8_lossy(&record[..record.len().min(limit + SAMPLE_MARGIN)]);
+        // Redacted with a margin, then cut by as much: half a secret would not be known for one. Redaction
+        // shortens, so the margin is taken off whatever is left.
+        let window = record.len().min(limit + SAMPLE_MARGIN);
+        let margin = if window < record.len() { SAMPLE_MARGIN } else { 0 };
+        let start = String::from_utf8_lossy(&record[..window]);
         let clean = self.rules.redactor().text(&start);
-        clean[..clean.floor_char_boundary(limit)].to_owned()
+        clean[..clean.floor_char_boundary(limit.min(clean.len().saturating_sub(margin)))].to_owned()
     }
 
     pub(super) fn later(&self, cause: Cause, detail: impl Into<String>) -> Refusal {

@@ -290,6 +290,32 @@ async fn the_calls_of_a_log_record_are_counted_once() {
 }
 
 #[tokio::test]
+async fn what_stands_beside_records_is_redacted_too() {
+    fn read(_: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+        reading.reject(1, "malformed", "bob@example.com is no number", b"password\x12\x07hunter2");
+        Ok(())
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let name = || Some("of eve@example.com".to_owned());
+    let defaults = || Defaults { service: name(), environment: name(), dialect: None };
+    pipeline.submit(Request { defaults: defaults(), ..lines(FAILED) }).await.unwrap();
+    let event = &rows(&pipeline, Table::Events)[0];
+    assert_eq!(
+        (&event["service"], &event["environment"]),
+        (&"of [redacted]".into(), &"of [redacted]".into())
+    );
+    let malformed = Request { defaults: defaults(), ..request(Source::OtlpTraces, read, "") };
+    let answer = pipeline.submit(malformed).await.unwrap();
+    assert_eq!(answer.rejected[0].reason, "[redacted] is no number");
+    let reject = &rows(&pipeline, Table::Rejects)[0];
+    let found = ["service", "detail", "sample"].map(|column| reject[column].as_str().unwrap());
+    assert_eq!(found, ["of [redacted]", "[redacted] is no number", ""]);
+    assert_eq!(reject["bytes"], 17);
+    pipeline.close();
+}
+
+#[tokio::test]
 async fn rejects_are_a_bounded_sample_and_counted_in_full() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);

@@ -46,7 +46,16 @@ fn read(body: &[u8], signal: Signal, records: &mut impl Records) -> Result<(), R
 }
 
 fn unreadable(error: &serde_json::Error) -> Refusal {
-    Refusal::new(Cause::Unreadable, format!("not an OTLP request in JSON: {error}"))
+    Refusal::new(Cause::Unreadable, format!("not an OTLP request in JSON: {}", mistake(error)))
+}
+
+/// What is wrong, without the text that it is wrong about: details are stored, and that may be a secret.
+fn mistake(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    match (said.find('"'), said.rfind('"')) {
+        (Some(from), Some(to)) if from < to => format!("{}\"..\"{}", &said[..from], &said[to + 1..]),
+        _ => said,
+    }
 }
 
 struct Walk<'a> {
@@ -83,7 +92,8 @@ impl<'a> Walk<'a> {
             Signal::Logs => self.log(record, resource, records),
         };
         if let Err(error) = read {
-            let detail = format!("{error}, counted from where it begins; send it as OTLP defines it");
+            let detail =
+                format!("{}, counted from where it begins; send it as OTLP defines it", mistake(&error));
             records.reject(self.number, MALFORMED, detail, record.get().as_bytes());
         }
     }
