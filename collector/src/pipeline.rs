@@ -16,6 +16,7 @@ mod decompress;
 mod epochs;
 mod gate;
 mod keys;
+mod own_span;
 mod reading;
 mod repeats;
 mod request;
@@ -26,6 +27,7 @@ mod traffic;
 mod weight;
 mod worker;
 
+pub use own_span::TARGET as OWN_SPANS;
 pub use reading::Reading;
 pub use request::{Answer, Defaults, Encoding, ReadBody, Rejected, Request};
 pub use restore::Restored;
@@ -47,6 +49,7 @@ use store::hot::{Hot, HotRecord};
 use store::log::{CommitError, Log, LogStats};
 use taxonomy::Rules;
 use tokio::sync::{Semaphore, oneshot};
+use tracing::Instrument;
 use worker::{Job, Role, Worker};
 
 /// What a pipeline is made of.
@@ -191,6 +194,13 @@ impl Pipeline {
     /// Refused: nothing of it is stored. It has been counted.
     pub async fn submit(&self, mut request: Request) -> Result<Answer, Refusal> {
         request.defaults.redact(self.shared.rules.redactor());
+        let span = own_span::of(&request);
+        let outcome = self.take(request).instrument(span.clone()).await;
+        own_span::finish(&span, &outcome);
+        outcome
+    }
+
+    async fn take(&self, request: Request) -> Result<Answer, Refusal> {
         let counters = self.shared.counters.of(request.source);
         counters.requests.add(1);
         counters.wire_bytes.add(request.body.len() as u64);

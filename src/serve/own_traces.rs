@@ -5,6 +5,7 @@
 
 use super::endpoints::Endpoints;
 use anyhow::Context;
+use collector::pipeline::OWN_SPANS;
 use http::Uri;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -64,9 +65,14 @@ pub(super) fn start(
         .build();
     let tracer = provider.tracer("faultline");
     // Our own work only: what the exporter itself does must not become a trace.
-    let ours =
-        Targets::new().with_target("collector", LevelFilter::INFO).with_target("store", LevelFilter::INFO);
-    let layer = tracing_opentelemetry::layer().with_tracer(tracer).with_filter(ours);
+    let ours = Targets::new().with_target(OWN_SPANS, LevelFilter::TRACE);
+    // Where in our source a span begins is the same for all of them.
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false)
+        .with_filter(ours);
     Ok((OwnTraces { provider: Some(provider), refused: None }, Some(Box::new(layer))))
 }
 
@@ -78,7 +84,10 @@ fn is_ourselves(uri: &Uri, endpoints: &Endpoints) -> bool {
 fn exporter(endpoint: &str) -> anyhow::Result<SpanExporter> {
     let protocol = std::env::var(PROTOCOL).unwrap_or_default();
     match protocol.as_str() {
-        "grpc" => Ok(SpanExporter::builder().with_tonic().with_timeout(TIMEOUT).build()?),
+        // The endpoint is said, or another variable could still lead back to ourselves.
+        "grpc" => {
+            Ok(SpanExporter::builder().with_tonic().with_endpoint(endpoint).with_timeout(TIMEOUT).build()?)
+        }
         "" | "http/protobuf" => Ok(SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
