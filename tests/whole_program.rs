@@ -14,6 +14,7 @@ mod whole_program {
     mod golden;
     mod help;
     mod hostile;
+    mod otlp;
     mod pipes;
     mod registry_file;
     mod serve;

@@ -34,6 +34,13 @@ impl Server {
         Self::run(folder, Command::new(env!("CARGO_BIN_EXE_faultline")), arguments)
     }
 
+    /// Starts a server with environment variables of its own.
+    pub(crate) fn start_in(folder: &Folder, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_faultline"));
+        command.envs(variables.iter().copied());
+        Self::run(folder, command, arguments)
+    }
+
     /// Starts a server under another program, such as strace; the command ends where the server's own begins.
     pub(crate) fn run(folder: &Folder, command: Command, arguments: &[&str]) -> Self {
         let mut server = Self::spawn(folder, command, arguments);
@@ -52,7 +59,7 @@ impl Server {
             .arg("serve")
             .arg("--data-dir")
             .arg(&data_dir)
-            .args(["--listen-otlp-grpc", ":0", "--listen-otlp-http", ":0", "--listen-web", ":0"])
+            .args(free_ports(arguments))
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -181,6 +188,12 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Free ports for the listeners whose addresses are not given.
+fn free_ports(arguments: &[&str]) -> Vec<&'static str> {
+    let listeners = ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web"];
+    listeners.into_iter().filter(|flag| !arguments.contains(flag)).flat_map(|flag| [flag, ":0"]).collect()
 }
 
 /// The stored rows of a table, by `faultline dump`.
