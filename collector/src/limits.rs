@@ -68,7 +68,7 @@ pub struct Limits {
 const DEFAULT: Limits = Limits {
     compressed_bytes: 16 * MIB,
     body_bytes: 64 * MIB,
-    batch_bytes: 96 * MIB,
+    batch_bytes: 64 * MIB,
     large_bytes: 8 * MIB,
     large_wait: Duration::from_secs(30),
     unwritten_bytes: 32 * MIB,
@@ -98,7 +98,9 @@ const _: () = {
     assert!(DEFAULT.large_bytes < DEFAULT.body_bytes);
     // What is not a giant never has to be alone.
     assert!(DEFAULT.large_bytes < DEFAULT.unwritten_bytes);
-    assert!(DEFAULT.body_bytes < DEFAULT.batch_bytes);
+    // A giant's rows stand in memory three times while they are written as a record.
+    assert!(3 * DEFAULT.batch_bytes + DEFAULT.inflight_bytes < 320 * MIB);
+    assert!(DEFAULT.large_bytes < DEFAULT.batch_bytes);
     // One request of the largest size must be able to pass.
     assert!(DEFAULT.body_bytes <= DEFAULT.inflight_bytes);
     assert!(DEFAULT.body_pause.as_secs() <= DEFAULT.body_timeout.as_secs());
