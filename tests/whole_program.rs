@@ -15,6 +15,7 @@ mod whole_program {
     mod golden;
     mod help;
     mod hostile;
+    mod hostile_senders;
     mod otlp;
     mod pipes;
     mod registry_file;

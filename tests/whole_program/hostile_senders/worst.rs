@@ -1,0 +1,119 @@
+//! The worst that could be found: bodies within every limit on size that yield as much as they can, many at
+//! once, on top of a full hot buffer.
+
+use super::bodies::{self, MIB, batch, fill};
+use super::{good_lines, is_unharmed};
+use crate::whole_program::server::Server;
+use crate::whole_program::support::Folder;
+use std::time::{Duration, Instant};
+
+const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");
+
+fn post(server: &Server, body: &str) -> u16 {
+    server.post("/v1/envelopes", &[NDJSON], body.as_bytes()).status
+}
+
+/// Sends bodies all at once, and gives back what each was answered.
+fn at_once(server: &Server, bodies: &[&str]) -> Vec<u16> {
+    std::thread::scope(|scope| {
+        let sent: Vec<_> = bodies.iter().map(|body| scope.spawn(|| post(server, body))).collect();
+        sent.into_iter().map(|sent| sent.join().expect("an answer")).collect()
+    })
+}
+
+/// Records of 64 KiB of context and sixteen failures: what is stored is sixteen times what is sent.
+fn amplifying(bytes: usize) -> String {
+    fill(&batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), 16), bytes)
+}
+
+/// Bodies that yield many times what they hold, ten of them at once while the hot buffer is full: memory stays
+/// under its bound, and a small request beside them does not wait for any of them.
+#[test]
+fn bodies_that_yield_many_times_what_they_hold_are_bounded() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let heavy = fill(&batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), 1), 6 * MIB);
+    for _ in 0..9 {
+        assert_eq!(post(&server, &heavy), 200);
+    }
+    assert!(server.status()["hot"]["bytes"].as_u64().unwrap() > 48 << 20);
+    let (most, too_much) = (amplifying(7 * MIB / 2), amplifying(6 * MIB));
+    let answers = std::thread::scope(|scope| {
+        let bodies =
+            [&most, &too_much, &most, &too_much, &most, &too_much, &most, &too_much].map(String::as_str);
+        let server = &server;
+        let giants = scope.spawn(move || at_once(server, &bodies));
+        let began = Instant::now();
+        while !giants.is_finished() {
+            let asked = Instant::now();
+            good_lines(server);
+            assert!(
+                asked.elapsed() < Duration::from_secs(5),
+                "it waited {:?} behind giants",
+                asked.elapsed()
+            );
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        giants.join().expect("answers")
+    });
+    assert!(answers.iter().all(|status| [200, 413, 429].contains(status)), "{answers:?}");
+    assert!(answers.contains(&200) && answers.contains(&413), "{answers:?}");
+    is_unharmed(&server);
+}
+
+/// Every call a row of its own, ids as long as they may be repeated with every event of a record, and records
+/// with as many events as one may have.
+#[test]
+fn rows_of_every_kind_are_weighed() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let calls = |count: usize| -> String {
+        (0..count).map(|call| format!("{{\"success\":true,\"operation\":\"{call}\"}}\n")).collect()
+    };
+    let id = "i".repeat(256);
+    let ids = format!(r#""request_id":"{id}","session_id":"{id}","trace_id":"{id}","span_id":"{id}","#);
+    let long_ids = fill(&batch(&ids, 16_000), 8 * MIB);
+    let failures = fill("{\"success\":false,\"error\":\"x\"}\n", 8 * MIB);
+    for (body, status) in [(calls(100_000), 200), (calls(300_000), 413), (long_ids, 413), (failures, 413)] {
+        assert_eq!(post(&server, &body), status);
+    }
+    is_unharmed(&server);
+}
+
+/// Remembered answers are bounded by what they weigh: here each lists a hundred rejected lines.
+#[test]
+fn answers_that_are_remembered_are_bounded() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let body = "{\n".repeat(100);
+    for key in 0..200 {
+        let key = format!("key-{key}");
+        server.post("/v1/envelopes", &[NDJSON, ("Idempotency-Key", &key)], body.as_bytes()).is(400);
+    }
+    let again =
+        server.post("/v1/envelopes", &[NDJSON, ("Idempotency-Key", "key-199")], body.as_bytes()).is(400);
+    assert_eq!(again.json()["rejected"].as_array().unwrap().len(), 100);
+    assert_eq!(server.status()["answered_again"], 1);
+    let before = server.resident().0;
+    assert!(before < 128 << 20, "{} MiB", before >> 20);
+    is_unharmed(&server);
+}
+
+/// The largest bodies there may be, one after the other and compressed: what they leave behind is given back.
+#[test]
+fn the_largest_bodies_leave_nothing_behind() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let line = format!("{{\"success\":true,\"x\":\"{}\"}}\n", "y".repeat(MIB - 100));
+    let largest = fill(&line, 64 * MIB);
+    let compressed = bodies::gzip(line.as_bytes()).repeat(63);
+    for _ in 0..2 {
+        assert_eq!(post(&server, &largest), 200);
+        let headers = [NDJSON, ("Content-Encoding", "gzip")];
+        assert_eq!(server.post("/v1/envelopes", &headers, &compressed).is(200).json()["accepted"], 63);
+    }
+    is_unharmed(&server);
+    let (now, _) = server.resident();
+    assert!(now < 192 << 20, "{} MiB are still held", now >> 20);
+}
