@@ -149,10 +149,12 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let traces = runtime.block_on(async { logging::start(&endpoints) })?;
     let store = Opened::new(arguments, registry, &directory)?;
+    // Before anyone can know that we are here: whoever does may ask us to stop.
+    let stop = runtime.block_on(async { stop::Stop::new() });
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let pipeline = store.pipeline.clone();
-    let drained = runtime.block_on(sockets.serve(store));
+    let drained = runtime.block_on(sockets.serve(store, &stop));
     let code = finish(&pipeline, &endpoints, &directory, drained);
     traces.end();
     drop(lock);
@@ -239,13 +241,12 @@ impl Sockets {
     }
 
     /// Serves until a signal comes and what was begun is done; false when a second signal came first.
-    async fn serve(self, store: Opened) -> bool {
+    async fn serve(self, store: Opened, stop: &stop::Stop) -> bool {
         let pipeline = store.pipeline;
         let limits = *pipeline.limits();
         let connections = Arc::new(server::Connections::default());
         let routers = receive::routers(pipeline.clone());
         let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.replay);
-        let stop = stop::Stop::new();
         let served = [(self.grpc, routers.grpc), (self.http, routers.http), (self.web, web)];
         let mut servers = tokio::task::JoinSet::new();
         for (socket, router) in served {
