@@ -5,6 +5,7 @@ use super::ledger::{Batch, Ledger};
 use super::load::{Load, send, settle};
 use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, faultline};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,23 @@ fn a_stop_under_load_finishes_what_was_begun() {
     let data_dir = server.data_dir().to_owned();
     assert!(server.stop().success());
     ledger.check(&data_dir);
+}
+
+/// Scenario: SIGTERM the moment `endpoints.json` is there, again and again.
+/// Guarantee: whoever can find the server can stop it: exit code 0, and the addresses are gone.
+#[test]
+fn a_stop_right_after_the_start_is_a_stop() {
+    let folder = Folder::new();
+    for _ in 0..10 {
+        let mut server = Server::spawn(&folder, Command::new(env!("CARGO_BIN_EXE_faultline")), &[]);
+        while !server.data_dir().join("endpoints.json").exists() {
+            assert!(!server.has_ended(), "{}", server.said());
+            std::thread::yield_now();
+        }
+        server.signal("TERM");
+        assert_eq!(server.wait().code(), Some(0), "{}", server.said());
+        assert!(!server.data_dir().join("endpoints.json").exists());
+    }
 }
 
 /// Scenario: a sender in the middle of a body says no more; SIGTERM, and then another.
