@@ -1,0 +1,162 @@
+//! The whole program under load: from a socket to an answer that means "on disk, synced".
+//!
+//! `cargo bench --bench ingest [-- SECONDS] [CASE]` starts the real `faultline serve` on a directory of the real
+//! disk and sends it what senders send: NDJSON envelopes and OTLP spans, a thousand a request, plain and
+//! compressed. The sender is one thread of this process, and its CPU is counted apart. Each case first runs as
+//! fast as answers come (*top*), then at half of that rate with a fixed schedule (*half*), where an answer's time
+//! counts from when its request was due. Cases take turns, and what is reported is the median of the rounds.
+//!
+//! The ratio is the server's CPU a line over that of `serde_json` parsing the same line into `Value` here, in the
+//! same round. A request that is not answered with a yes, and a count that does not agree with the server's own,
+//! ends the benchmark with an error.
+
+mod bodies;
+mod cases;
+mod connection;
+mod load;
+mod process;
+mod report;
+mod server;
+mod spans;
+
+use anyhow::{Context, ensure};
+use bodies::RECORDS;
+use cases::Case;
+use load::{Loaded, Pace};
+use process::{Process, this_thread_cpu};
+use server::Server;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 3;
+const STARTS: usize = 3;
+/// Before the first round, so that it does not pay for the first touch of everything.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+fn main() -> anyhow::Result<()> {
+    // Cargo passes flags of its own; a bare number and a bare word are ours.
+    let given: Vec<String> = std::env::args().skip(1).filter(|given| !given.starts_with('-')).collect();
+    let seconds: f64 = given.iter().find_map(|given| given.parse().ok()).unwrap_or(3.0);
+    let wanted = given.iter().find(|given| given.parse::<f64>().is_err());
+    let mut cases = Case::all(wanted.map_or("", String::as_str))?;
+    ensure!(!cases.is_empty(), "there is no such case");
+
+    let folder = tempfile::Builder::new().prefix("ingest-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let starts = (0..STARTS).map(|number| start_empty(&folder.path().join(format!("empty-{number}"))));
+    let starts = starts.collect::<anyhow::Result<Vec<_>>>()?;
+
+    let data = folder.path().join("data");
+    let server = Server::start(&data)?;
+    let idle_before = server.process.resident()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for round in 0..=ROUNDS {
+        for case in &mut cases {
+            let bench = Bench { server: &server, runtime: &runtime };
+            match round {
+                0 => drop(bench.load(case, Pace::Top, WARM_UP)?),
+                _ => bench.round(case, Duration::from_secs_f64(seconds))?,
+            }
+        }
+    }
+    let status = check(&server, &cases)?;
+    let idle_after = server.process.resident()?;
+    server.stop()?;
+    let replayed = Server::start(&data)?;
+    let events = replayed.replayed_events()?;
+    ensure!(events == cases::total_of(&status, "events"), "not every event was read back");
+
+    report::head();
+    cases.iter().for_each(Case::report);
+    report::server(&starts, idle_before, idle_after, &status);
+    report::replay(events, replayed.took);
+    replayed.stop()
+}
+
+/// What one case did in one round.
+struct Round {
+    /// Of `serde_json`, a record; envelopes only.
+    parsing: Option<f64>,
+    /// Of the server, a record, at the top rate.
+    server: f64,
+    /// Of this process, a record, at the top rate.
+    sender: f64,
+    top: Loaded,
+    half: Loaded,
+    /// The highest resident memory of the server at the top rate.
+    peak: u64,
+}
+
+struct Bench<'b> {
+    server: &'b Server,
+    runtime: &'b tokio::runtime::Runtime,
+}
+
+impl Bench<'_> {
+    fn round(&self, case: &mut Case, duration: Duration) -> anyhow::Result<()> {
+        let parsing = case.lines().map(parse).transpose()?;
+        self.server.process.reset_peak();
+        let before = (self.server.process.cpu()?, Process::this().cpu()?);
+        let top = self.load(case, Pace::Top, duration)?;
+        let after = (self.server.process.cpu()?, Process::this().cpu()?);
+        let peak = self.server.process.resident()?.highest;
+        let half = self.load(case, Pace::Requests(top.rate() / 2.0), duration)?;
+        let each = |cpu: Duration| cpu.as_secs_f64() / top.records();
+        case.rounds.push(Round {
+            parsing,
+            server: each(after.0 - before.0),
+            sender: each(after.1 - before.1),
+            top,
+            half,
+            peak,
+        });
+        Ok(())
+    }
+
+    fn load(&self, case: &mut Case, pace: Pace, duration: Duration) -> anyhow::Result<Loaded> {
+        let loaded =
+            self.runtime.block_on(load::run(&case.target(self.server)?, &mut case.bodies, pace, duration));
+        let loaded = loaded.with_context(|| case.name.to_owned())?;
+        case.sent += loaded.requests() as u64 * RECORDS as u64;
+        Ok(loaded)
+    }
+}
+
+/// Seconds of CPU that `serde_json` takes for a line.
+fn parse(body: &[u8]) -> anyhow::Result<f64> {
+    let before = this_thread_cpu()?;
+    let mut lines = 0_u32;
+    for line in body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        drop(black_box(serde_json::from_slice::<serde_json::Value>(line)));
+        lines += 1;
+    }
+    Ok((this_thread_cpu()? - before).as_secs_f64() / f64::from(lines))
+}
+
+fn start_empty(folder: &std::path::Path) -> anyhow::Result<Duration> {
+    let server = Server::start(folder)?;
+    let took = server.took;
+    server.stop()?;
+    Ok(took)
+}
+
+/// The server's own counters, which must agree with what was sent.
+fn check(server: &Server, cases: &[Case]) -> anyhow::Result<serde_json::Value> {
+    let status = server.status()?;
+    for source in cases::SOURCES {
+        let sent: u64 = cases.iter().filter(|case| case.source() == source).map(|case| case.sent).sum();
+        let counted = &status["sources"][source];
+        let count = |name: &str| counted[name].as_u64().unwrap_or(u64::MAX);
+        ensure!(count("accepted") + count("rejected") == sent, "{sent} {source} were sent, not {counted}");
+        ensure!(count("repeats") == 0, "{source} were taken for repeats: {counted}");
+        ensure!(counted["refused"] == serde_json::json!({}), "{source} were refused: {counted}");
+    }
+    ensure!(status["panics"] == 0, "the server caught panics: {status}");
+    Ok(status)
+}
+
+/// The time since a start, for whoever waits.
+fn waited(since: Instant, limit: Duration, what: &str) -> anyhow::Result<()> {
+    ensure!(since.elapsed() < limit, "{what} takes longer than {limit:?}");
+    std::thread::sleep(Duration::from_millis(1));
+    Ok(())
+}

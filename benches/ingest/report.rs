@@ -1,0 +1,94 @@
+//! What was measured, as a table for people.
+#![allow(clippy::print_stdout)]
+
+use crate::Round;
+use crate::cases::total_of;
+use crate::load::Loaded;
+use crate::process::Resident;
+use serde_json::Value;
+use std::time::Duration;
+
+const HEAD: &str =
+    "case                records/s   server   sender   ratio   top p50    p99   half p50    p99   peak";
+const UNIT: &str =
+    "                               CPU s/M  CPU s/M             ms     ms         ms     ms    MiB";
+
+pub(crate) fn head() {
+    println!("{HEAD}\n{UNIT}");
+}
+
+/// The medians of a case's rounds.
+pub(crate) struct Row {
+    name: &'static str,
+    records: f64,
+    server: f64,
+    sender: f64,
+    ratio: Option<f64>,
+    /// p50 and p99 at the top rate, then at half of it.
+    times: [f64; 4],
+    peak: f64,
+}
+
+impl Row {
+    pub(crate) fn of(name: &'static str, rounds: &[Round]) -> Self {
+        let of = |figure: &dyn Fn(&Round) -> f64| median(rounds.iter().map(figure).collect());
+        let millis = |loaded: &Loaded, share| loaded.time(share).as_secs_f64() * 1e3;
+        let ratios =
+            rounds.iter().filter_map(|round| Some(round.server / round.parsing?)).collect::<Vec<_>>();
+        Self {
+            name,
+            records: of(&|round| round.top.rate() * round.top.records() / round.top.requests() as f64),
+            server: of(&|round| round.server * 1e6),
+            sender: of(&|round| round.sender * 1e6),
+            ratio: (!ratios.is_empty()).then(|| median(ratios)),
+            times: [
+                of(&|round| millis(&round.top, 0.5)),
+                of(&|round| millis(&round.top, 0.99)),
+                of(&|round| millis(&round.half, 0.5)),
+                of(&|round| millis(&round.half, 0.99)),
+            ],
+            peak: of(&|round| round.peak as f64 / MIB),
+        }
+    }
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+pub(crate) fn case(row: &Row) {
+    let Row { name, records, server, sender, ratio, times: [a, b, c, d], peak } = row;
+    let ratio = ratio.map_or_else(|| "    -".to_owned(), |ratio| format!("{ratio:>5.2}"));
+    println!(
+        "{name:<18} {records:>10.0} {server:>8.2} {sender:>8.2}   {ratio}   {a:>7.1} {b:>6.1}   {c:>8.1} {d:>6.1} {peak:>6.0}"
+    );
+}
+
+pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, status: &Value) {
+    let starts = median(starts.iter().map(Duration::as_secs_f64).collect());
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    println!("\nready with an empty log in {:.0} ms (target 1000)", starts * 1e3);
+    println!(
+        "resident: {:.0} MiB idle before, {:.0} after (targets 100 and 512)",
+        mib(before.now),
+        mib(after.now)
+    );
+    let records = total_of(status, "accepted") + total_of(status, "rejected");
+    let number = |name: &str| status["log"][name].as_f64().unwrap_or(f64::NAN);
+    println!(
+        "{records} records, {} events; log: {:.0} bytes a record; {:.0} commits, fsync {:.2} ms on average, {:.0} at most",
+        total_of(status, "events"),
+        number("record_bytes") / records as f64,
+        number("commits"),
+        number("fsync_micros") / number("commits") / 1e3,
+        number("fsync_max_micros") / 1e3,
+    );
+}
+
+pub(crate) fn replay(events: u64, took: Duration) {
+    let rate = events as f64 / took.as_secs_f64() / 1e6;
+    println!("replay: {events} events in {:.2} s, {rate:.2} M a second (target 1)", took.as_secs_f64());
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,99 @@
+//! A real `faultline serve` on free ports of loopback, ended with the benchmark.
+
+use crate::process::Process;
+use crate::waited;
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a start or a stop may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) process: Process,
+    /// From the start of the process until it could be asked.
+    pub(crate) took: Duration,
+    endpoints: Value,
+    /// What it says on stderr.
+    log: PathBuf,
+}
+
+impl Server {
+    pub(crate) fn start(data: &Path) -> anyhow::Result<Self> {
+        let log = data.with_extension("log");
+        let begin = Instant::now();
+        let child = Command::new(env!("CARGO_BIN_EXE_faultline"))
+            .args(["serve", "--log-bytes", "64GiB", "--data-dir"])
+            .arg(data)
+            .args(["--listen-otlp-grpc", ":0", "--listen-otlp-http", ":0", "--listen-web", ":0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()?;
+        let process = Process::of(child.id());
+        let mut server = Self { child, process, took: Duration::ZERO, endpoints: Value::Null, log };
+        let endpoints = data.join("endpoints.json");
+        let text = loop {
+            if let Ok(text) = std::fs::read_to_string(&endpoints) {
+                break text;
+            }
+            let ended = server.child.try_wait()?;
+            ensure!(ended.is_none(), "the server ended: {}", server.said());
+            waited(begin, PATIENCE, "the start")?;
+        };
+        server.took = begin.elapsed();
+        server.endpoints = serde_json::from_str(&text)?;
+        Ok(server)
+    }
+
+    /// The address of `otlp_grpc`, `otlp_http` or `web`.
+    pub(crate) fn address(&self, name: &str) -> anyhow::Result<SocketAddr> {
+        Ok(self.endpoints[name].as_str().context("the listener is off")?.parse()?)
+    }
+
+    /// Its counters.
+    pub(crate) fn status(&self) -> anyhow::Result<Value> {
+        let mut stream = TcpStream::connect(self.address("web")?)?;
+        stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let (_, body) = text.split_once("\r\n\r\n").context("no answer")?;
+        Ok(serde_json::from_str(body)?)
+    }
+
+    /// How many events it found in its log when it started; it says so when it is ready.
+    pub(crate) fn replayed_events(&self) -> anyhow::Result<u64> {
+        let said = self.said();
+        let (_, after) = said.split_once("replayed_events").context("it does not say what it replayed")?;
+        let number = after.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        Ok(number[..end].parse()?)
+    }
+
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let signal = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status()?;
+        ensure!(signal.success(), "kill failed");
+        let begin = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            waited(begin, PATIENCE, "the stop")?;
+        }
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
