@@ -9,6 +9,8 @@
 //! The ratio is the server's CPU a line over that of `serde_json` parsing the same line into `Value` here, in the
 //! same round. A request that is not answered with a yes, and a count that does not agree with the server's own,
 //! ends the benchmark with an error.
+//!
+//! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with ours.
 
 mod bodies;
 mod cases;
@@ -23,9 +25,10 @@ use anyhow::{Context, ensure};
 use bodies::RECORDS;
 use cases::Case;
 use load::{Loaded, Pace};
-use process::{Process, this_thread_cpu};
+use process::{Process, Resident, this_thread_cpu};
 use server::Server;
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 3;
@@ -37,39 +40,74 @@ fn main() -> anyhow::Result<()> {
     // Cargo passes flags of its own; a bare number and a bare word are ours.
     let given: Vec<String> = std::env::args().skip(1).filter(|given| !given.starts_with('-')).collect();
     let seconds: f64 = given.iter().find_map(|given| given.parse().ok()).unwrap_or(3.0);
-    let wanted = given.iter().find(|given| given.parse::<f64>().is_err());
-    let mut cases = Case::all(wanted.map_or("", String::as_str))?;
-    ensure!(!cases.is_empty(), "there is no such case");
-
+    let wanted = given.iter().find(|given| given.parse::<f64>().is_err()).map_or("", String::as_str);
     let folder = tempfile::Builder::new().prefix("ingest-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let starts = (0..STARTS).map(|number| start_empty(&folder.path().join(format!("empty-{number}"))));
-    let starts = starts.collect::<anyhow::Result<Vec<_>>>()?;
-
-    let data = folder.path().join("data");
-    let server = Server::start(&data)?;
-    let idle_before = server.process.resident()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut contenders = Vec::new();
+    for program in programs() {
+        let data = folder.path().join(contenders.len().to_string());
+        contenders.push(Contender::new(program, &data, wanted)?);
+    }
     for round in 0..=ROUNDS {
-        for case in &mut cases {
-            let bench = Bench { server: &server, runtime: &runtime };
-            match round {
-                0 => drop(bench.load(case, Pace::Top, WARM_UP)?),
-                _ => bench.round(case, Duration::from_secs_f64(seconds))?,
+        for case in 0..contenders[0].cases.len() {
+            for Contender { server, cases, .. } in &mut contenders {
+                let bench = Bench { server, runtime: &runtime };
+                match round {
+                    0 => drop(bench.load(&mut cases[case], Pace::Top, WARM_UP)?),
+                    _ => bench.round(&mut cases[case], Duration::from_secs_f64(seconds))?,
+                }
             }
         }
     }
-    let status = check(&server, &cases)?;
-    let idle_after = server.process.resident()?;
-    server.stop()?;
-    let replayed = Server::start(&data)?;
-    let events = replayed.replayed_events()?;
-    ensure!(events == cases::total_of(&status, "events"), "not every event was read back");
+    contenders.into_iter().try_for_each(Contender::finish)
+}
 
-    report::head();
-    cases.iter().for_each(Case::report);
-    report::server(&starts, idle_before, idle_after, &status);
-    report::replay(events, replayed.took);
-    replayed.stop()
+/// Our own program; and another one to compare it with, if the environment names one.
+fn programs() -> impl Iterator<Item = PathBuf> {
+    let other = std::env::var_os("FAULTLINE_AGAINST").map(PathBuf::from);
+    [PathBuf::from(env!("CARGO_BIN_EXE_faultline"))].into_iter().chain(other)
+}
+
+/// A program that is measured.
+struct Contender {
+    program: PathBuf,
+    data: PathBuf,
+    starts: Vec<Duration>,
+    server: Server,
+    idle: Resident,
+    cases: Vec<Case>,
+}
+
+impl Contender {
+    fn new(program: PathBuf, data: &Path, wanted: &str) -> anyhow::Result<Self> {
+        let cases = Case::all(wanted)?;
+        ensure!(!cases.is_empty(), "there is no case {wanted}");
+        let empty = |number| {
+            let server = Server::start(&program, &data.with_extension(format!("empty-{number}")))?;
+            let took = server.took;
+            server.stop().map(|()| took)
+        };
+        let starts = (0..STARTS).map(empty).collect::<anyhow::Result<_>>()?;
+        let server = Server::start(&program, data)?;
+        let idle = server.process.resident()?;
+        Ok(Self { program, data: data.to_owned(), starts, server, idle, cases })
+    }
+
+    /// Checks the counts, starts it again on what it has stored, and reports.
+    fn finish(self) -> anyhow::Result<()> {
+        let Self { program, data, starts, server, idle, cases } = self;
+        let status = check(&server, &cases)?;
+        let idle_after = server.process.resident()?;
+        server.stop()?;
+        let again = Server::start(&program, &data)?;
+        let events = again.replayed_events()?;
+        ensure!(events == cases::total_of(&status, "events"), "not every event was read back");
+        report::head(&program);
+        cases.iter().for_each(Case::report);
+        report::server(&starts, idle, idle_after, &status);
+        report::replay(events, again.took);
+        again.stop()
+    }
 }
 
 /// What one case did in one round.
@@ -130,13 +168,6 @@ fn parse(body: &[u8]) -> anyhow::Result<f64> {
         lines += 1;
     }
     Ok((this_thread_cpu()? - before).as_secs_f64() / f64::from(lines))
-}
-
-fn start_empty(folder: &std::path::Path) -> anyhow::Result<Duration> {
-    let server = Server::start(folder)?;
-    let took = server.took;
-    server.stop()?;
-    Ok(took)
 }
 
 /// The server's own counters, which must agree with what was sent.

@@ -6,6 +6,7 @@ use crate::cases::total_of;
 use crate::load::Loaded;
 use crate::process::Resident;
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 
 const HEAD: &str =
@@ -13,8 +14,8 @@ const HEAD: &str =
 const UNIT: &str =
     "                               CPU s/M  CPU s/M             ms     ms         ms     ms    MiB";
 
-pub(crate) fn head() {
-    println!("{HEAD}\n{UNIT}");
+pub(crate) fn head(program: &Path) {
+    println!("\n{}\n{HEAD}\n{UNIT}", program.display());
 }
 
 /// The medians of a case's rounds.

@@ -25,10 +25,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(data: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(program: &Path, data: &Path) -> anyhow::Result<Self> {
         let log = data.with_extension("log");
         let begin = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_faultline"))
+        let child = Command::new(program)
             .args(["serve", "--log-bytes", "64GiB", "--data-dir"])
             .arg(data)
             .args(["--listen-otlp-grpc", ":0", "--listen-otlp-http", ":0", "--listen-web", ":0"])
@@ -67,10 +67,17 @@ impl Server {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// How many events it found in its log when it started; it says so when it is ready.
+    /// How many events it found in its log when it started; it says so just after it is ready.
     pub(crate) fn replayed_events(&self) -> anyhow::Result<u64> {
-        let said = self.said();
-        let (_, after) = said.split_once("replayed_events").context("it does not say what it replayed")?;
+        let begin = Instant::now();
+        let said = loop {
+            let said = self.said();
+            if said.contains("replayed_events") && said.ends_with('\n') {
+                break said;
+            }
+            waited(begin, PATIENCE, "what it replayed")?;
+        };
+        let after = said.split("replayed_events").nth(1).unwrap_or_default();
         let number = after.trim_start_matches(|c: char| !c.is_ascii_digit());
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
         Ok(number[..end].parse()?)
