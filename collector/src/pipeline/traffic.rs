@@ -66,7 +66,8 @@ struct Sum {
     calls: i64,
     timed: i64,
     duration_sum_us: i64,
-    buckets: [i64; BUCKET_BOUNDS_US.len()],
+    /// Calls by the first bound that they do not exceed; as a row, each bucket holds those before it too.
+    within: [i64; BUCKET_BOUNDS_US.len()],
 }
 
 impl Sum {
@@ -82,7 +83,7 @@ impl Sum {
             calls: 0,
             timed: 0,
             duration_sum_us: 0,
-            buckets: [0; BUCKET_BOUNDS_US.len()],
+            within: [0; BUCKET_BOUNDS_US.len()],
         }
     }
 
@@ -104,9 +105,18 @@ impl Sum {
         let Some(duration) = call.duration_us.filter(|duration| *duration >= 0) else { return };
         self.timed = self.timed.saturating_add(count);
         self.duration_sum_us = self.duration_sum_us.saturating_add(duration.saturating_mul(count));
-        for (bucket, bound) in self.buckets.iter_mut().zip(BUCKET_BOUNDS_US) {
-            *bucket = bucket.saturating_add(if duration <= bound { count } else { 0 });
+        let place = BUCKET_BOUNDS_US.partition_point(|bound| *bound < duration);
+        if let Some(bucket) = self.within.get_mut(place) {
+            *bucket = bucket.saturating_add(count);
         }
+    }
+
+    fn buckets(&self) -> [i64; BUCKET_BOUNDS_US.len()] {
+        let mut sum = 0_i64;
+        self.within.map(|calls| {
+            sum = sum.saturating_add(calls);
+            sum
+        })
     }
 
     fn row(&self, source: Source) -> TrafficRow<'_> {
@@ -122,7 +132,7 @@ impl Sum {
             calls: self.calls,
             timed: self.timed,
             duration_sum_us: self.duration_sum_us,
-            buckets: self.buckets,
+            buckets: self.buckets(),
         }
     }
 }
