@@ -26,10 +26,10 @@ fn open_with(folder: &Path, limits: Limits, options: LogOptions) -> Pipeline {
     open_at(folder, limits, options, noon)
 }
 
-fn open_at(folder: &Path, limits: Limits, options: LogOptions, clock: Clock) -> Pipeline {
+fn open_at(folder: &Path, limits: Limits, mut options: LogOptions, clock: Clock) -> Pipeline {
     let hot = Arc::new(Hot::new(64 << 20));
     let mut restored = Restored::new(Arc::clone(&hot), &limits);
-    let options = LogOptions { preamble: codec::preamble().unwrap(), ..options };
+    options.preamble = codec::preamble().unwrap();
     let (log, _) =
         Log::open(Arc::new(RealDisk), folder, options, &mut |record| restored.take(record)).unwrap();
     let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, taxonomy::Limits::default());

@@ -1,3 +1,5 @@
+//! Bodies: what arrives, in which pieces, how fast, and how much of it is kept.
+
 use super::*;
 use crate::receive::fake::{Fake, Script, Step};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Content encodings, as senders spell them.
+
 use super::*;
 use http::HeaderValue;
 

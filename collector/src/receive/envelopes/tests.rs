@@ -1,3 +1,5 @@
+//! The answers of `/v1/envelopes`, and what its head may say.
+
 use crate::pipeline::{Answer, Encoding, Rejected};
 use crate::receive::fake::{Fake, Script, Step, call, json};
 use crate::{Cause, Refusal, Source};

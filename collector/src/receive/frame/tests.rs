@@ -1,3 +1,5 @@
+//! gRPC frames: whole, cut, too long, and wrongly marked.
+
 use super::*;
 
 fn limits() -> Limits {

@@ -1,3 +1,5 @@
+//! OTLP over gRPC: statuses, trailers, and what is refused before it is read.
+
 use super::*;
 use crate::pipeline::{Encoding, Rejected};
 use crate::receive::fake::{Fake, Script, Step, call};

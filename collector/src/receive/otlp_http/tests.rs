@@ -1,3 +1,5 @@
+//! OTLP over HTTP: content types, statuses, partial success.
+
 use crate::pipeline::{Answer, Encoding, Rejected};
 use crate::receive::fake::{Fake, bytes, call, json};
 use crate::{Cause, Refusal, Source};

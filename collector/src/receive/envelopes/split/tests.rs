@@ -1,3 +1,5 @@
+//! Bodies of every form, and where their records begin and end.
+
 use super::*;
 use crate::receive::records::recorded::Recorded;
 use proptest::prelude::*;

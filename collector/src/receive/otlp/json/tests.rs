@@ -1,3 +1,5 @@
+//! OTLP/JSON in every spelling, field by field, and any bytes.
+
 use super::super::sample;
 use super::*;
 use crate::receive::records::recorded::Recorded;

@@ -1,3 +1,5 @@
+//! Log records in protobuf, field by field, cut at every byte.
+
 use super::super::sample;
 use super::*;
 use crate::receive::records::recorded::Recorded;

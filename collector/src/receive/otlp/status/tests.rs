@@ -1,3 +1,5 @@
+//! Answers and statuses, decoded again by the generated types.
+
 use super::*;
 use crate::Cause;
 use crate::pipeline::Rejected;

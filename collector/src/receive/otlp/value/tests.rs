@@ -1,3 +1,5 @@
+//! Values of attributes: every kind, nested and hostile.
+
 use super::super::sample;
 use super::*;
 use opentelemetry_proto::tonic::common::v1::AnyValue;

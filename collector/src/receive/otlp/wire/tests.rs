@@ -1,3 +1,5 @@
+//! The wire format: numbers, lengths, and what is refused.
+
 use super::*;
 use proptest::prelude::*;
 
