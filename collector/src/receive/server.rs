@@ -227,6 +227,8 @@ fn builder() -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         // The stream itself watches heads that have begun; this bounds the wait for their first byte.
         .header_read_timeout(IDLE)
+        // A sender that has said everything may close its side and still wait for the answer.
+        .half_close(true)
         .max_buf_size(HEAD_BYTES);
     builder
         .http2()
