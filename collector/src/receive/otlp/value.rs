@@ -70,6 +70,9 @@ impl Values {
     }
 
     fn attribute<'a>(&mut self, slice: Slice<'a>) -> Result<Attribute<'a>, Malformed> {
+        if let Some((key, value)) = short_texts(slice) {
+            return Ok(Attribute { key: text(key), value: Value::Text(text(value)) });
+        }
         let (key, value) = key_value(slice)?;
         let value = value.map_or(Ok(Value::Empty), |value| self.value(value))?;
         Ok(Attribute { key: text(key), value })
@@ -128,6 +131,21 @@ fn any_value(slice: Slice<'_>) -> Result<Any<'_>, Malformed> {
         };
     }
     Ok(value)
+}
+
+/// The key and the text of a `KeyValue` as nearly all are sent: in this order, nothing else, and each length
+/// in one byte. Anything else is walked field by field.
+#[inline]
+fn short_texts(slice: Slice<'_>) -> Option<(Slice<'_>, Slice<'_>)> {
+    const KEY: u8 = 1 << 3 | 2;
+    const VALUE: u8 = 2 << 3 | 2;
+    const TEXT: u8 = 1 << 3 | 2;
+    let (&[KEY, length @ ..0x80], rest) = slice.bytes.split_first_chunk()? else { return None };
+    let (key, rest) = rest.split_at_checked(usize::from(length))?;
+    let (&[VALUE, outer @ ..0x80, TEXT, inner], text) = rest.split_first_chunk()? else { return None };
+    let is_all = usize::from(inner) == text.len() && usize::from(outer) == text.len() + 2;
+    let part = |bytes| Slice { bytes, at: slice.at };
+    is_all.then(|| (part(key), part(text)))
 }
 
 fn key_value(slice: Slice<'_>) -> Result<(Slice<'_>, Option<Slice<'_>>), Malformed> {

@@ -65,8 +65,9 @@ impl<'a> Message<'a> {
         Self { rest: slice.bytes, end: slice.at + slice.bytes.len() }
     }
 
-    /// The next field and its number; `None` at the end.
-    #[inline]
+    /// The next field and its number; `None` at the end. Inlined everywhere: what it gives back is taken apart
+    /// at once, and would otherwise travel through memory.
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<(u64, Field<'a>)>, Malformed> {
         if self.rest.is_empty() {
             return Ok(None);
