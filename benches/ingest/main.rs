@@ -1,6 +1,6 @@
 //! The whole program under load: from a socket to an answer that means "on disk, synced".
 //!
-//! `cargo bench --bench ingest [-- SECONDS] [CASE]` starts the real `faultline serve` on a directory of the real
+//! `cargo bench --bench ingest [-- SECONDS [ROUNDS]] [CASE]` starts the real `faultline serve` on a directory of the real
 //! disk and sends it what senders send: NDJSON envelopes and OTLP spans, a thousand a request, plain and
 //! compressed. The sender is one thread of this process, and its CPU is counted apart. Each case first runs as
 //! fast as answers come (*top*), then at half of that rate with a fixed schedule (*half*), where an answer's time
@@ -10,7 +10,8 @@
 //! same round. A request that is not answered with a yes, and a count that does not agree with the server's own,
 //! ends the benchmark with an error.
 //!
-//! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with ours.
+//! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with ours. On a busy machine
+//! many short rounds tell more than few long ones.
 
 mod bodies;
 mod cases;
@@ -31,7 +32,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const ROUNDS: usize = 3;
+const ROUNDS: f64 = 3.0;
+const SECONDS: f64 = 3.0;
 const STARTS: usize = 3;
 /// Before the first round, so that it does not pay for the first touch of everything.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -39,7 +41,8 @@ const WARM_UP: Duration = Duration::from_millis(500);
 fn main() -> anyhow::Result<()> {
     // Cargo passes flags of its own; a bare number and a bare word are ours.
     let given: Vec<String> = std::env::args().skip(1).filter(|given| !given.starts_with('-')).collect();
-    let seconds: f64 = given.iter().find_map(|given| given.parse().ok()).unwrap_or(3.0);
+    let mut numbers = given.iter().filter_map(|given| given.parse::<f64>().ok());
+    let (seconds, rounds) = (numbers.next().unwrap_or(SECONDS), numbers.next().unwrap_or(ROUNDS));
     let wanted = given.iter().find(|given| given.parse::<f64>().is_err()).map_or("", String::as_str);
     let folder = tempfile::Builder::new().prefix("ingest-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -48,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         let data = folder.path().join(contenders.len().to_string());
         contenders.push(Contender::new(program, &data, wanted)?);
     }
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds as usize {
         for case in 0..contenders[0].cases.len() {
             for Contender { server, cases, .. } in &mut contenders {
                 let bench = Bench { server, runtime: &runtime };
@@ -58,6 +61,9 @@ fn main() -> anyhow::Result<()> {
                 }
             }
         }
+    }
+    if let [ours, other] = &contenders[..] {
+        ours.cases.iter().zip(&other.cases).for_each(|(ours, other)| report::compared(ours, other));
     }
     contenders.into_iter().try_for_each(Contender::finish)
 }

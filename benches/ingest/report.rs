@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout)]
 
 use crate::Round;
-use crate::cases::total_of;
+use crate::cases::{Case, total_of};
 use crate::load::Loaded;
 use crate::process::Resident;
 use serde_json::Value;
@@ -87,6 +87,15 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
 pub(crate) fn replay(events: u64, took: Duration) {
     let rate = events as f64 / took.as_secs_f64() / 1e6;
     println!("replay: {events} events in {:.2} s, {rate:.2} M a second (target 1)", took.as_secs_f64());
+}
+
+/// The server's CPU against that of another program, round by round: what disturbs one mostly disturbs both.
+pub(crate) fn compared(ours: &Case, other: &Case) {
+    let rounds = ours.rounds.iter().zip(&other.rounds);
+    let mut ratios: Vec<f64> = rounds.map(|(ours, other)| ours.server / other.server).collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let at = |share: usize| ratios.get(ratios.len() * share / 4).copied().unwrap_or(f64::NAN);
+    println!("{:<18} CPU against the other: {:.3} (quartiles {:.3}, {:.3})", ours.name, at(2), at(1), at(3));
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
