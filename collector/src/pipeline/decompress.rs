@@ -2,7 +2,7 @@
 
 use super::Encoding;
 use crate::refusal::{Cause, Refusal};
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use std::io::{self, Read};
 
 /// The most that a zstd frame may ask us to remember, as a power of two: what its specification recommends
