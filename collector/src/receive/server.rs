@@ -225,6 +225,8 @@ fn builder() -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
+        // A sender may close its side when it has said everything: it still wants its answer.
+        .half_close(true)
         // The stream itself watches heads that have begun; this bounds the wait for their first byte.
         .header_read_timeout(IDLE)
         // A sender that has said everything may close its side and still wait for the answer.
