@@ -71,7 +71,7 @@ const DEFAULT: Limits = Limits {
     batch_bytes: 64 * MIB,
     large_bytes: 8 * MIB,
     large_wait: Duration::from_secs(30),
-    unwritten_bytes: 32 * MIB,
+    unwritten_bytes: 16 * MIB,
     inflight_bytes: 96 * MIB,
     requests: 1024,
     connections: 1024,
