@@ -10,6 +10,10 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
 /// A gibibyte of zeros in gzip: 256 members of 4 MiB each.
 pub(super) fn gzip_bomb() -> Vec<u8> {
     gzip(&vec![0; 4 * MIB]).repeat(256)
@@ -17,7 +21,7 @@ pub(super) fn gzip_bomb() -> Vec<u8> {
 
 /// A gibibyte of zeros in zstd: 256 frames of 4 MiB each.
 pub(super) fn zstd_bomb() -> Vec<u8> {
-    zstd::encode_all(&vec![0; 4 * MIB][..], 1).unwrap().repeat(256)
+    zstd(&vec![0; 4 * MIB]).repeat(256)
 }
 
 /// A few bytes that ask for 128 MiB of window to be read.

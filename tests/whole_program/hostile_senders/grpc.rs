@@ -123,10 +123,11 @@ fn table() -> Vec<(Call, u16, Option<i32>, &'static str)> {
     let short = framed(0, &good)[..8].to_vec();
     let with = |body: Vec<u8>| Call::with_body(body);
     let gzip = |body: &[u8]| with(framed(1, body)).header("grpc-encoding", "gzip");
+    let zstd = |body: &[u8]| with(framed(1, body)).header("grpc-encoding", "zstd");
     vec![
         (with(vec![0, 0xff, 0xff, 0xff, 0xff]), 200, Some(8), "too_large"),
         (with([&[0, 4, 0, 0, 1][..], &good].concat()), 200, Some(8), "too_large"),
-        (gzip(&bodies::gzip_bomb()).to(LOGS), 200, Some(8), "too_large"),
+        (zstd(&bodies::zstd_bomb()).to(LOGS), 200, Some(8), "too_large"),
         (with(framed(1, &good)), 200, Some(3), "unreadable"),
         (with(framed(7, &good)), 200, Some(3), "unreadable"),
         (with(two), 200, Some(3), "unreadable"),

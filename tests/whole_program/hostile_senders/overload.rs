@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const CLIENTS: usize = 48;
+const CLIENTS: usize = 32;
 const LINES: usize = 8;
 /// How long a client goes on trying.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Eight failures of almost a mebibyte each, of which no two clients send the same.
 fn body(client: usize, padding: &str) -> Vec<u8> {
     let line = |line: usize| {
         format!(
-            r#"{{"success":false,"request_id":"{client}-{line}","error":{{"code":"INTERNAL_ERROR","message":"x"}},"pad":"{padding}"}}"#
+            r#"{{"success":false,"request_id":"{client}-{line}",{padding}"error":{{"code":"INTERNAL_ERROR","message":"x"}}}}"#
         )
     };
     (0..LINES).map(line).collect::<Vec<_>>().join("\n").into_bytes()
@@ -47,14 +47,15 @@ fn insist(server: &Server, client: usize, body: &[u8]) -> u64 {
     panic!("client {client} was refused {refused} times");
 }
 
-/// 48 clients with 8 MiB each, four times what there is room for, and each tries again when it is told to: some
+/// 32 clients with 8 MiB each, almost three times what there is room for, and each tries again when it is told to: some
 /// are refused with a time to come back, all are taken in the end, every batch is stored exactly once, health is
 /// answered all the while, and memory stays under its bound.
 #[test]
 fn a_client_that_tries_again_loses_nothing() {
     let folder = Folder::new();
     let server = Server::start(&folder);
-    let padding = "z".repeat(MIB - 300);
+    // White space costs a reader next to nothing: it is the room that is to be overrun, not the processor.
+    let padding = " ".repeat(MIB - 300);
     let refused = AtomicU64::new(0);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -74,7 +75,7 @@ fn a_client_that_tries_again_loses_nothing() {
         assert!(all, "a client was not served");
     });
     let refused = refused.into_inner();
-    assert!(refused > 0, "384 MiB at once were no overload");
+    assert!(refused > 0, "256 MiB at once were no overload");
     let counted = &server.status()["sources"]["envelopes"]["refused"];
     assert_eq!(counted["busy"], refused, "{counted}");
     let events = server.dump("events");

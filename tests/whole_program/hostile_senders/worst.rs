@@ -23,7 +23,21 @@ fn at_once(server: &Server, bodies: &[&str]) -> Vec<u16> {
 
 /// Records of 64 KiB of context and sixteen failures: what is stored is sixteen times what is sent.
 fn amplifying(bytes: usize) -> String {
-    fill(&batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), 16), bytes)
+    fill(&heavy(16), bytes)
+}
+
+/// A failure with 60 KB of context.
+fn heavy(items: usize) -> String {
+    batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), items)
+}
+
+/// Fills the hot buffer with records of an ordinary size.
+fn fill_hot(server: &Server) {
+    let body = fill(&heavy(1), 6 * MIB);
+    for _ in 0..9 {
+        assert_eq!(post(server, &body), 200);
+    }
+    assert!(server.status()["hot"]["bytes"].as_u64().unwrap() > 48 << 20);
 }
 
 /// Bodies that yield many times what they hold, ten of them at once while the hot buffer is full: memory stays
@@ -32,11 +46,7 @@ fn amplifying(bytes: usize) -> String {
 fn bodies_that_yield_many_times_what_they_hold_are_bounded() {
     let folder = Folder::new();
     let server = Server::start(&folder);
-    let heavy = fill(&batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), 1), 6 * MIB);
-    for _ in 0..9 {
-        assert_eq!(post(&server, &heavy), 200);
-    }
-    assert!(server.status()["hot"]["bytes"].as_u64().unwrap() > 48 << 20);
+    fill_hot(&server);
     let (most, too_much) = (amplifying(7 * MIB / 2), amplifying(6 * MIB));
     let answers = std::thread::scope(|scope| {
         let bodies =
@@ -81,25 +91,6 @@ fn rows_of_every_kind_are_weighed() {
     is_unharmed(&server);
 }
 
-/// Remembered answers are bounded by what they weigh: here each lists a hundred rejected lines.
-#[test]
-fn answers_that_are_remembered_are_bounded() {
-    let folder = Folder::new();
-    let server = Server::start(&folder);
-    let body = "{\n".repeat(100);
-    for key in 0..200 {
-        let key = format!("key-{key}");
-        server.post("/v1/envelopes", &[NDJSON, ("Idempotency-Key", &key)], body.as_bytes()).is(400);
-    }
-    let again =
-        server.post("/v1/envelopes", &[NDJSON, ("Idempotency-Key", "key-199")], body.as_bytes()).is(400);
-    assert_eq!(again.json()["rejected"].as_array().unwrap().len(), 100);
-    assert_eq!(server.status()["answered_again"], 1);
-    let before = server.resident().0;
-    assert!(before < 128 << 20, "{} MiB", before >> 20);
-    is_unharmed(&server);
-}
-
 /// The largest bodies there may be, one after the other and compressed: what they leave behind is given back.
 #[test]
 fn the_largest_bodies_leave_nothing_behind() {
@@ -107,13 +98,38 @@ fn the_largest_bodies_leave_nothing_behind() {
     let server = Server::start(&folder);
     let line = format!("{{\"success\":true,\"x\":\"{}\"}}\n", "y".repeat(MIB - 100));
     let largest = fill(&line, 64 * MIB);
-    let compressed = bodies::gzip(line.as_bytes()).repeat(63);
+    let compressed = bodies::zstd(line.as_bytes()).repeat(63);
     for _ in 0..2 {
         assert_eq!(post(&server, &largest), 200);
-        let headers = [NDJSON, ("Content-Encoding", "gzip")];
+        let headers = [NDJSON, ("Content-Encoding", "zstd")];
         assert_eq!(server.post("/v1/envelopes", &headers, &compressed).is(200).json()["accepted"], 63);
     }
     is_unharmed(&server);
     let (now, _) = server.resident();
     assert!(now < 192 << 20, "{} MiB are still held", now >> 20);
+}
+
+/// The heaviest found: compressed bodies of the largest size, all of them failures, one after the other beside as
+/// many others as there is room for, while the hot buffer is full.
+#[test]
+fn giants_beside_a_full_room_are_bounded() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    fill_hot(&server);
+    let giant = bodies::zstd(fill(&heavy(1), 63 * MIB).as_bytes());
+    let other = fill(&format!("{{\"success\":true,\"x\":\"{}\"}}\n", "z".repeat(900_000)), 7 * MIB);
+    std::thread::scope(|scope| {
+        let server = &server;
+        let giants = (0..3).map(|_| (&giant[..], Some(("Content-Encoding", "zstd"))));
+        let others = (0..14).map(|_| (other.as_bytes(), None));
+        for (body, encoding) in giants.chain(others) {
+            scope.spawn(move || {
+                let headers: Vec<_> = [NDJSON].into_iter().chain(encoding).collect();
+                let answer = server.post("/v1/envelopes", &headers, body);
+                assert!([200, 429].contains(&answer.status), "{answer:?}");
+                assert_eq!(answer.header("retry-after").is_some(), answer.status == 429);
+            });
+        }
+    });
+    is_unharmed(&server);
 }
