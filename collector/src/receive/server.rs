@@ -229,8 +229,6 @@ fn builder() -> Builder<TokioExecutor> {
         .half_close(true)
         // The stream itself watches heads that have begun; this bounds the wait for their first byte.
         .header_read_timeout(IDLE)
-        // A sender that has said everything may close its side and still wait for the answer.
-        .half_close(true)
         .max_buf_size(HEAD_BYTES);
     builder
         .http2()
