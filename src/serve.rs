@@ -101,7 +101,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
     /// Disk space for the log; when it is full, senders are told to come back later.
-    #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = address::bytes, env = "FAULTLINE_LOG_BYTES")]
+    #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = address::log_bytes, env = "FAULTLINE_LOG_BYTES")]
     log_bytes: u64,
     /// Memory for the newest rows.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = address::bytes, env = "FAULTLINE_HOT_BYTES")]
@@ -247,17 +247,26 @@ impl Sockets {
         let connections = Arc::new(server::Connections::default());
         let routers = receive::routers(pipeline.clone());
         let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.replay);
-        let served = [(self.grpc, routers.grpc), (self.http, routers.http), (self.web, web)];
-        let mut servers = tokio::task::JoinSet::new();
-        for (socket, router) in served {
+        let mut receivers = tokio::task::JoinSet::new();
+        for (socket, router) in [(self.grpc, routers.grpc), (self.http, routers.http)] {
             let Some(socket) = socket else { continue };
             let shutdown = stop.asked();
-            servers.spawn(server::run(socket, router, limits, Arc::clone(&connections), shutdown));
+            receivers.spawn(server::run(socket, router, limits, Arc::clone(&connections), shutdown));
         }
+        // Goes last, so that whoever asks sees that we are no longer ready.
+        let (drained, is_drained) = tokio::sync::oneshot::channel::<()>();
+        let shutdown = async { drop(is_drained.await) };
+        let web =
+            self.web.map(|socket| tokio::spawn(server::run(socket, web, limits, connections, shutdown)));
         let all = async {
             stop.asked().await;
             tracing::info!("stopping: finishing what was begun; a second signal stops at once");
-            while servers.join_next().await.is_some() {}
+            pipeline.announce_stop();
+            while receivers.join_next().await.is_some() {}
+            drop(drained);
+            if let Some(web) = web {
+                drop(web.await);
+            }
         };
         stop.unless_forced(all).await
     }

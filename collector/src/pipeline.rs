@@ -156,7 +156,7 @@ impl Pipeline {
     #[must_use]
     pub fn unready(&self) -> Option<Refusal> {
         let shared = &self.shared;
-        if shared.closing.load(Ordering::Acquire) {
+        if shared.closing.load(Ordering::Acquire) || shared.stopping_soon.load(Ordering::Acquire) {
             return Some(shared.later(Cause::ShuttingDown, "the collector is stopping"));
         }
         let log = shared.log.stats();
@@ -230,7 +230,8 @@ impl Pipeline {
     }
 
     fn enqueue(&self, job: Job) -> Result<(), Refusal> {
-        if self.shared.log.stats().full {
+        // What is left may do for a smaller request, so one in a while is let through.
+        if self.shared.log.stats().full && self.shared.bytes_to_try().is_none() {
             return Err(self.shared.later(Cause::LogFull, "the log has reached its limit on disk"));
         }
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,6 +240,11 @@ impl Pipeline {
             .filter(|_| !self.shared.closing.load(Ordering::Acquire))
             .is_some_and(|queue| queue.send(job).is_ok());
         if sent { Ok(()) } else { Err(self.shared.stopping()) }
+    }
+
+    /// Turns readiness off, so that nobody sends new work; what comes all the same is still taken.
+    pub fn announce_stop(&self) {
+        self.shared.stopping_soon.store(true, Ordering::Release);
     }
 
     /// Says no to everything new; what was begun goes on.

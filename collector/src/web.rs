@@ -31,9 +31,17 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, replay: Replay)
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/api/v1/status", get(status))
-        .fallback(async || answer(StatusCode::NOT_FOUND, &json!({
-            "error": {"code": "not_found", "message": "no such path", "remedy": "use /healthz, /readyz or /api/v1/status"}
-        })))
+        .fallback(async || {
+            refused(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "no such path",
+                "use /healthz, /readyz or /api/v1/status",
+            )
+        })
+        .method_not_allowed_fallback(async || {
+            refused(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
+        })
         .with_state(Watched { pipeline, connections, replay: Arc::new(replay) })
 }
 
@@ -135,6 +143,10 @@ fn of_replay(replay: &Replay) -> Value {
         "void": replay.void,
         "unreadable_segments": replay.unreadable_segments,
     })
+}
+
+fn refused(status: StatusCode, code: &str, message: &str, remedy: &str) -> Response {
+    answer(status, &json!({"error": {"code": code, "message": message, "remedy": remedy}}))
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {

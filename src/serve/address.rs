@@ -51,6 +51,15 @@ impl Listen {
     }
 }
 
+/// The size of the log: one that is too small would refuse everything, for ever.
+pub(super) fn log_bytes(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 1 << 20;
+    match bytes(text)? {
+        size if size < LEAST => Err("the log needs at least 1MiB".to_owned()),
+        size => Ok(size),
+    }
+}
+
 /// A size, as in 512MiB or 2GB.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 9] = [

@@ -28,7 +28,7 @@ pub enum DirectoryError {
         error: io::Error,
     },
     /// It is not there, and was to be read only.
-    #[error("there is no data directory {0}; give the one that `faultline serve` uses with --data-dir")]
+    #[error("{0} is no data directory of ours; give the one that `faultline serve` uses with --data-dir")]
     Missing(String),
     /// Another process has it.
     #[error(transparent)]
@@ -64,10 +64,11 @@ impl DataDirectory {
     /// # Errors
     /// When it is not there.
     pub fn existing(path: &Path) -> Result<Self, DirectoryError> {
-        if path.is_dir() {
-            Ok(Self { path: path.to_owned() })
-        } else {
-            Err(DirectoryError::Missing(path.display().to_string()))
+        let directory = Self { path: path.to_owned() };
+        match fs::metadata(directory.log()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
+            Ok(log) if log.is_dir() => Ok(directory),
+            _ => Err(DirectoryError::Missing(path.display().to_string())),
         }
     }
 

@@ -4,6 +4,7 @@
 //! on it means something.
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file in the data directory that carries the lock.
@@ -22,12 +23,12 @@ pub enum LockError {
         holder: Option<u32>,
     },
     /// The lock file cannot be made or locked.
-    #[error("cannot lock {}: {source}", .path.display())]
+    #[error("cannot lock {}: {error}; check its owner and permissions, or choose another --data-dir", .path.display())]
     Io {
         /// The lock file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -44,14 +45,15 @@ impl DirectoryLock {
         match lock(&path) {
             Ok(Ok(file)) => Ok(Self { _file: file }),
             Ok(Err(holder)) => Err(LockError::Held { directory: directory.to_owned(), holder }),
-            Err(source) => Err(LockError::Io { path, source }),
+            Err(error) => Err(LockError::Io { path, error }),
         }
     }
 }
 
 /// The locked file with our process in it, or the process that has it.
 fn lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Err(holder(&mut file))),

@@ -129,12 +129,12 @@ pub struct Replay {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The folder cannot be made or listed: see to its permissions or its disk.
-    #[error("cannot use the log folder {}: {source}", .folder.display())]
+    #[error("cannot use the log folder {}: {error}; check its owner and permissions", .folder.display())]
     Folder {
         /// The log's folder.
         folder: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// A later version of the program wrote this log: use that one.
     #[error("{} was written by a newer faultline (log format {version}); use that version", .path.display())]
@@ -200,7 +200,7 @@ impl Log {
         options: LogOptions,
         visit: &mut dyn FnMut(Record),
     ) -> Result<(Self, Replay), LogError> {
-        let error = |source| LogError::Folder { folder: folder.to_owned(), source };
+        let error = |error| LogError::Folder { folder: folder.to_owned(), error };
         disk.create_dir_all(folder).map_err(error)?;
         let mut past = Survey::take(&*disk, folder)?.replay(&*disk, visit);
         past.secure(&*disk);

@@ -288,7 +288,7 @@ impl<R: Receiver> Finder<'_, R> {
     /// The replies of an array; other arrays are data.
     fn batch(&mut self, array: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> Look {
         let mut found = Err(Reason::NoEnvelope);
-        for item in array.items().filter(|item| is_reply(*item)) {
+        for item in array.items().filter(|item| is_reply(*item) || is_json_text(*item)) {
             match self.look(item, scope, parsers) {
                 Ok(()) => found = Ok(()),
                 Err(reason) => found = found.map_err(|before| worse(before, reason)),
@@ -396,6 +396,11 @@ impl<R: Receiver> Finder<'_, R> {
         }
         Err(Reason::NoEnvelope)
     }
+}
+
+/// An element of an array that is a document of its own: telemetry carries lists of texts only.
+fn is_json_text(item: Json<'_>) -> bool {
+    item.as_str().is_some_and(looks_like_json)
 }
 
 /// An element of an array that answers a call, rather than being data.

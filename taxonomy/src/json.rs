@@ -7,10 +7,14 @@
 //! What always holds: depth is bounded while parsing, so recursion over a [`Json`] is too; of repeated
 //! keys the last one counts, as in the parsers that most senders use.
 
+mod surrogates;
 pub(crate) mod write;
+
+pub use surrogates::mend_surrogates;
 
 use crate::reason::Reason;
 use simd_json::{Buffers, ErrorType, INPUT_PADDING, Node, StaticNode, Tape};
+use std::borrow::Cow;
 use std::mem;
 use std::num::NonZeroU32;
 
@@ -278,13 +282,29 @@ impl Parser {
 
     /// Parses one document and lets `read` look at it.
     pub(crate) fn parse<R>(&mut self, text: &[u8], read: impl FnOnce(Json<'_>) -> R) -> Result<R, Reason> {
+        let mut read = Some(read);
+        let parsed = self.parse_strictly(text, &mut read);
+        if matches!(parsed, Err(Reason::NotJson { .. }))
+            && let Cow::Owned(mended) = mend_surrogates(text)
+        {
+            return self.parse_strictly(&mended, &mut read);
+        }
+        parsed
+    }
+
+    /// `read` is taken only when the document is JSON.
+    fn parse_strictly<R>(
+        &mut self,
+        text: &[u8],
+        read: &mut Option<impl FnOnce(Json<'_>) -> R>,
+    ) -> Result<R, Reason> {
         self.input.clear();
         self.input.extend_from_slice(text);
         self.input.resize(text.len() + INPUT_PADDING, 0);
         let mut tape = mem::replace(&mut self.tape, Tape(Vec::new())).reset();
         let parsed = simd_json::fill_tape_padded(&mut self.input, text.len(), &mut self.buffers, &mut tape);
         let result = match parsed {
-            Ok(()) => Ok(read(Json(&tape.0))),
+            Ok(()) => read.take().map(|read| read(Json(&tape.0))).ok_or(Reason::NotJson { at: 0 }),
             Err(error) => Err(reason(&error)),
         };
         self.tape = tape.reset();

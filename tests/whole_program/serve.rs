@@ -73,6 +73,7 @@ fn a_start_that_cannot_be_is_explained() {
         (vec!["--data-dir", &other, "--listen-web", "0.0.0.0:0"], 4, &["other machines", "--insecure"]),
         (vec!["--data-dir", &other, "--listen-web", "nowhere"], 2, &["127.0.0.1:4318"]),
         (vec!["--data-dir", &other, "--registry", "/no/such/file"], 1, &["registry"]),
+        (vec!["--data-dir", &other, "--log-bytes", "10"], 2, &["at least 1MiB"]),
     ] {
         let run = faultline(&[&["serve"], &off[..], &arguments].concat()).ends_with(code);
         for word in words {

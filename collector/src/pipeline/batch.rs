@@ -90,7 +90,7 @@ impl Batch {
 
     /// Adds a request that has been read whole.
     pub(super) fn finish(&mut self, waiting: Waiting, now: i64) {
-        if let Some(key) = waiting.key {
+        if let Some(key) = waiting.key.filter(|_| waiting.answer.is_worth_keeping()) {
             self.rows.requests.push(KeptAnswer { time: now, key, answer: &waiting.answer.to_json() });
         }
         self.waiting.push(waiting);
@@ -190,7 +190,12 @@ impl Promise {
     pub(super) fn keep(self) {
         let now = self.shared.now();
         for waiting in self.waiting {
-            self.shared.counters.of(waiting.source).add(&waiting.tally);
+            let counters = self.shared.counters.of(waiting.source);
+            counters.add(&waiting.tally);
+            // Its sender is told so; OTLP has partial success for that.
+            if waiting.source == Source::Envelopes && !waiting.answer.is_worth_keeping() {
+                counters.refused[Cause::Unreadable as usize].add(1);
+            }
             waiting.tell(&self.shared, Ok, now);
         }
     }

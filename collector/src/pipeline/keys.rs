@@ -82,7 +82,9 @@ impl Keys {
     pub(super) fn settle(&self, key: u128, outcome: &Outcome, now: i64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.remove(key);
-        if let Ok(answer) = outcome {
+        if let Ok(answer) = outcome
+            && answer.is_worth_keeping()
+        {
             known.keep(key, answer.clone(), now);
         }
         drop(known);

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::source::Source;
 use store::rows::Reject;
 use taxonomy::signal::{LogRecord, Resource, Span, Value};
-use taxonomy::{Call, Classifier, Event, Origin, Reason, Sink, TimeSource};
+use taxonomy::{Call, Category, Classifier, Event, Origin, Reason, Sink, TimeSource};
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 /// The word for a record of OTLP that cannot be read.
@@ -190,7 +190,9 @@ struct Rows<'r> {
 impl Rows<'_> {
     /// True when an event was sent before, or its span or log record already told of it.
     fn is_repeat(&mut self, event: &Event<'_>) -> bool {
-        let pair = match (self.source, self.told.span) {
+        // Two failures of which nobody knows what they are need not be the same.
+        let span = self.told.span.filter(|_| event.category != Category::Unknown);
+        let pair = match (self.source, span) {
             (Source::Envelopes, _) => return false,
             (Source::OtlpTraces, Some(span)) => {
                 Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical)))

@@ -92,6 +92,11 @@ impl Answer {
         size_of::<Self>() + listed.sum::<usize>()
     }
 
+    /// False when nothing could be read: a corrected request may come under the same key.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        self.accepted > 0 || self.rejected_count == 0
+    }
+
     /// As it is kept in the log.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

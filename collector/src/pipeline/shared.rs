@@ -37,7 +37,10 @@ pub(super) struct Shared {
     pub(super) epochs: Arc<Epochs>,
     pub(super) keys: Keys,
     pub(super) samples: Samples,
+    /// Nothing new is taken.
     pub(super) closing: AtomicBool,
+    /// Everything is still taken, but better not sent.
+    pub(super) stopping_soon: AtomicBool,
     /// Where records wait for the log.
     pub(super) unwritten: Arc<Gate>,
     clock: Clock,
@@ -67,6 +70,7 @@ impl Shared {
             keys: Keys::new(&limits),
             samples: Samples::new(limits.rejects_per_minute),
             closing: AtomicBool::new(false),
+            stopping_soon: AtomicBool::new(false),
             unwritten: Gate::new(limits.unwritten_bytes),
             clock,
             tried: AtomicI64::new(0),

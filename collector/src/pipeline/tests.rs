@@ -235,6 +235,18 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
     }
 }
 
+/// A key is kept for what was stored under it, not for a mistake.
+#[tokio::test]
+async fn a_key_may_be_used_again_when_nothing_could_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let answer = pipeline.submit(with_key("{broken", "k")).await.unwrap();
+    assert_eq!((answer.accepted, answer.rejected_count), (0, 1));
+    assert_eq!(pipeline.counters().of(Source::Envelopes).refused[Cause::Unreadable as usize].get(), 1);
+    assert_eq!(pipeline.submit(with_key(FAILED, "k")).await.unwrap().events, 1);
+    pipeline.close();
+}
+
 /// What a refused request had been remembered for must not make its retry a repeat.
 #[tokio::test]
 async fn a_refused_span_may_be_sent_again() {

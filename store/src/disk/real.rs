@@ -5,7 +5,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// How much is given up around a place that cannot be read.
@@ -53,7 +53,7 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, preallocate.max(1)) {
             // The file then grows as it is written, and the disk may fill up in the middle of it: slower, not wrong.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}

@@ -87,7 +87,7 @@ impl Past {
 impl Survey {
     /// Lists the segments and reads their headers.
     pub(super) fn take(disk: &dyn Disk, folder: &Path) -> Result<Self, LogError> {
-        let error = |source| LogError::Folder { folder: folder.to_owned(), source };
+        let error = |error| LogError::Folder { folder: folder.to_owned(), error };
         let listed = disk.list(folder).map_err(error)?;
         let mut survey = Self { segments: Vec::new(), voids: Ranges::default() };
         for file in listed {

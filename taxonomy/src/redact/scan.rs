@@ -159,8 +159,21 @@ impl Redactor {
         if kind == KeyKind::Token && bytes[sign] == b':' && text.len() < 6 {
             return None;
         }
+        if let Some(found) = self.beyond_the_word(bytes, &value) {
+            return Some(found);
+        }
         let mark = if kind == KeyKind::Token { Mark::Token } else { Mark::Redacted };
         Some((value.span, mark))
+    }
+
+    /// `token: Bearer ...` and `key=-----BEGIN ...`: the value's first word only says what kind of secret follows.
+    fn beyond_the_word(&self, bytes: &[u8], value: &Value) -> Option<Found> {
+        let text = &bytes[value.span.clone()];
+        if text.starts_with(b"-----BEGIN") {
+            return self.private_key(bytes, value.span.start);
+        }
+        let found = bearer(bytes, value.span.clone());
+        found.filter(|(secret, _)| secret.start >= value.span.end)
     }
 }
 

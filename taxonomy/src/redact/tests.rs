@@ -38,6 +38,12 @@ fn secrets_inside_texts_are_taken_out() {
         ("Card 4111 1111 1111 1111 12/27 declined", "Card [redacted] 12/27 declined"),
         ("got Bearer abc.def.ghi", "got Bearer [redacted]"),
         ("used Bearer mysecrettoken", "used Bearer [redacted]"),
+        ("token: Bearer canaryAAAA1111bbbb", "token: Bearer [redacted]"),
+        ("password=Bearer canaryAAAA1111bbbb gone", "password=Bearer [redacted] gone"),
+        (
+            "http://x/?token=-----BEGIN PRIVATE KEY-----\nMIIC\n-----END PRIVATE KEY----- z",
+            "http://x/?token=[redacted] z",
+        ),
         ("postgres://u:p@ss@host/db", "postgres://[redacted]@host/db"),
         ("mail jörg@exämple.de now", "mail [redacted] now"),
         ("password=[hunter2", "password=[redacted]"),

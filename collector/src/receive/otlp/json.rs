@@ -16,6 +16,7 @@ use fields::{Attributes, EventFields, LogFields, OfRequest, OfResource, OfScope,
 use scalar::{Read, Scalar, hex};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use taxonomy::mend_surrogates;
 use taxonomy::signal::{Attribute, LogRecord, Resource, Span};
 use value::Values;
 
@@ -36,7 +37,12 @@ pub(super) fn read_logs(body: &[u8], records: &mut impl Records) -> Result<(), R
 }
 
 fn read(body: &[u8], signal: Signal, records: &mut impl Records) -> Result<(), Refusal> {
-    let request: OfRequest<'_> = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Refusal::new(Cause::Unreadable, "not an OTLP request in JSON: it must be an object"));
+    }
+    // Half a character is not worth a span.
+    let body = mend_surrogates(body);
+    let request: OfRequest<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
     let Some(resources) = request.list(signal).map_err(|what| Refusal::new(Cause::Unreadable, what))? else {
         return Ok(());
     };

@@ -428,3 +428,12 @@ fn what_is_nothing_is_said_to_be_nothing() {
         check(record, &[]);
     }
 }
+
+/// A text that was cut inside an emoji is JSON, but not Unicode; the event is worth more than the character.
+#[test]
+fn half_a_character_costs_nothing_else() {
+    check(
+        r#"{"success":false,"error":{"code":"INTERNAL_ERROR","message":"cut \ud83d"}}"#,
+        &["error mcp-aql INTERNAL_ERROR INTERNAL_ERROR"],
+    );
+}

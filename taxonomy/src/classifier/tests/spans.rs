@@ -52,6 +52,8 @@ fn replies_are_found_wherever_they_are_kept() {
             json!(content.to_string()),
             content,
             json!(json!(PAUSE).to_string()),
+            json!([PAUSE]),
+            json!(json!([PAUSE]).to_string()),
         ] {
             check(
                 SpanStatus::Error,

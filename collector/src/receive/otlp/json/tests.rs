@@ -163,11 +163,11 @@ fn a_record_that_cannot_be_read_costs_only_itself() {
 #[test]
 fn a_request_that_cannot_be_read_says_where() {
     for (body, part) in [
-        ("", "line 1 column 0"),
+        ("", "must be an object"),
         ("{\n  \"resourceSpans\": [}", "line 2 column"),
         ("{\"resourceSpans\": 5}", "expected a list"),
         ("{\"resourceSpans\": [{\"scopeSpans\": {}}]}", "expected a list"),
-        ("[]", "line 1"),
+        ("[[]]", "must be an object"),
         ("{} x", "line 1 column 4"),
         ("{\"resourceLogs\": []}", "/v1/logs"),
         ("{\"resourceMetrics\": []}", "another signal"),

@@ -5,12 +5,17 @@ use super::scalar::Read;
 use crate::Limits;
 use crate::receive::otlp::value::{JSON_BYTES, JsonText};
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::de::Error;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use taxonomy::signal::{Attribute, Value};
+
+/// JSON of protobuf takes either alphabet, with padding or without.
+const ANY_PADDING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
 /// Reads the values of one record.
 pub(super) struct Values {
@@ -61,7 +66,10 @@ impl Values {
 
     /// Bytes that are UTF-8 count as a text.
     fn bytes<'a>(&mut self, encoded: &str) -> Read<Value<'a>> {
-        let bytes = BASE64_STANDARD.decode(encoded.as_bytes()).map_err(Error::custom)?;
+        let alphabet = if encoded.contains(['-', '_']) { URL_SAFE } else { STANDARD };
+        let engine = GeneralPurpose::new(&alphabet, ANY_PADDING);
+        let bytes =
+            engine.decode(encoded.as_bytes()).map_err(|_| Error::custom("bytesValue is not base64"))?;
         Ok(match String::from_utf8(bytes) {
             Ok(text) => Value::Text(Cow::Owned(text)),
             Err(bytes) => {
