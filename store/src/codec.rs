@@ -42,7 +42,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends one table's batch to a record.
+    /// Appends one table's batch to a record. Taken by value, so that a giant does not stand in memory for longer
+    /// than it must.
     ///
     /// # Errors
     /// When Arrow cannot encode it, which would be a defect of ours.
@@ -50,7 +51,7 @@ impl Encoder {
         &mut self,
         record: &mut Vec<u8>,
         table: Table,
-        batch: &RecordBatch,
+        batch: RecordBatch,
     ) -> Result<(), CodecError> {
         let rows = u32::try_from(batch.num_rows()).map_err(|_| CodecError::Layout("too many rows"))?;
         let start = record.len();
@@ -60,8 +61,9 @@ impl Encoder {
         let options = options()?;
         let mut tracker = tracker(&batch.schema());
         let generator = IpcDataGenerator::default();
-        let (dictionaries, batch) = generator.encode(batch, &mut tracker, &options, &mut self.context)?;
-        for message in dictionaries.into_iter().chain([batch]) {
+        let (dictionaries, rows) = generator.encode(&batch, &mut tracker, &options, &mut self.context)?;
+        drop(batch);
+        for message in dictionaries.into_iter().chain([rows]) {
             write_message(&mut *record, message, &options)?;
         }
         let length = (record.len() - start - HEAD) as u64;

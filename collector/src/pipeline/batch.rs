@@ -143,7 +143,9 @@ impl Rows {
         let mut record = Vec::with_capacity(weight / 2);
         for ((table, batch), rows) in Table::ALL.into_iter().zip(batches).zip(mark.rows) {
             if rows > 0 {
-                encoder.append(&mut record, table, &batch.slice(0, rows))?;
+                let kept = batch.slice(0, rows);
+                drop(batch);
+                encoder.append(&mut record, table, kept)?;
             }
         }
         record.shrink_to_fit();

@@ -57,7 +57,7 @@ const LINES: [&str; 5] = [
 
 fn through_a_record(table: Table, batch: &RecordBatch) -> RecordBatch {
     let mut record = Vec::new();
-    Encoder::default().append(&mut record, table, batch).unwrap();
+    Encoder::default().append(&mut record, table, batch.clone()).unwrap();
     let decoder = Decoder::current().unwrap();
     decoder.batch(&Buffer::from_vec(record), table).unwrap().unwrap()
 }
@@ -87,7 +87,7 @@ fn every_table_survives_the_record() {
     let mut record = Vec::new();
     let mut encoder = Encoder::default();
     let mut events = classified(&LINES).rows;
-    encoder.append(&mut record, Table::Events, &events.finish().unwrap()).unwrap();
+    encoder.append(&mut record, Table::Events, events.finish().unwrap()).unwrap();
     let mut traffic = TrafficRows::default();
     traffic.push(TrafficRow {
         minute: 60_000_000,
@@ -103,7 +103,7 @@ fn every_table_survives_the_record() {
         duration_sum_us: 1500,
         buckets: [2; 14],
     });
-    encoder.append(&mut record, Table::Traffic, &traffic.finish().unwrap()).unwrap();
+    encoder.append(&mut record, Table::Traffic, traffic.finish().unwrap()).unwrap();
     let mut rejects = RejectRows::default();
     rejects.push(Reject {
         time: 1,
@@ -115,10 +115,10 @@ fn every_table_survives_the_record() {
         bytes: 3,
         sample: "abc",
     });
-    encoder.append(&mut record, Table::Rejects, &rejects.finish().unwrap()).unwrap();
+    encoder.append(&mut record, Table::Rejects, rejects.finish().unwrap()).unwrap();
     let mut requests = RequestRows::default();
     requests.push(KeptAnswer { time: 1, key: 255, answer: r#"{"accepted":1}"# });
-    encoder.append(&mut record, Table::Requests, &requests.finish().unwrap()).unwrap();
+    encoder.append(&mut record, Table::Requests, requests.finish().unwrap()).unwrap();
 
     let decoder = Arc::new(Decoder::current().unwrap());
     let hot = Hot::new(record.len());
@@ -143,7 +143,7 @@ fn every_table_survives_the_record() {
 fn cut_and_changed_records_are_refused_without_a_panic() {
     let mut events = classified(&LINES[..1]).rows;
     let mut record = Vec::new();
-    Encoder::default().append(&mut record, Table::Events, &events.finish().unwrap()).unwrap();
+    Encoder::default().append(&mut record, Table::Events, events.finish().unwrap()).unwrap();
     let decoder = Decoder::current().unwrap();
     for length in (1..record.len()).step_by(7) {
         let cut = Buffer::from(&record[..length]);
