@@ -2,7 +2,6 @@
 
 use super::endpoints::Endpoints;
 use super::own_traces::{self, OwnTraces};
-use anyhow::Context;
 use std::io::{self, IsTerminal};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -14,8 +13,10 @@ const DEFAULT: &str = "info,opentelemetry=warn";
 /// Starts logging, and the export of our own traces if it is asked for.
 pub(super) fn start(endpoints: &Endpoints) -> anyhow::Result<OwnTraces> {
     let chosen = std::env::var("FAULTLINE_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&chosen).with_context(|| {
-        format!("FAULTLINE_LOG '{chosen}' is no filter; write one as in 'info' or 'collector=debug'")
+    let filter = EnvFilter::try_new(&chosen).map_err(|error| {
+        anyhow::anyhow!(
+            "FAULTLINE_LOG '{chosen}' is no filter ({error}); write one as in 'info' or 'collector=debug'"
+        )
     })?;
     let (traces, layer) = own_traces::start(endpoints)?;
     let mut layers = vec![lines().with_filter(filter).boxed()];

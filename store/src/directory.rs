@@ -27,6 +27,9 @@ pub enum DirectoryError {
         /// What the system said.
         error: io::Error,
     },
+    /// It is a file.
+    #[error("{0} is a file, not a folder; choose another with --data-dir")]
+    NotAFolder(String),
     /// It is not there, and was to be read only.
     #[error("{0} is no data directory of ours; give the one that `faultline serve` uses with --data-dir")]
     Missing(String),
@@ -53,6 +56,9 @@ impl DataDirectory {
     /// When it cannot be used, or another process has it.
     pub fn claim(path: &Path) -> Result<(Self, DirectoryLock), DirectoryError> {
         let directory = Self { path: path.to_owned() };
+        if path.is_file() {
+            return Err(DirectoryError::NotAFolder(path.display().to_string()));
+        }
         directory.make(path)?;
         let lock = DirectoryLock::take(path)?;
         directory.make(&directory.log())?;

@@ -64,11 +64,7 @@ fn a_start_that_cannot_be_is_explained() {
     let off = ["--listen-otlp-grpc", "off", "--listen-otlp-http", "off"];
     for (arguments, code, words) in [
         (vec!["--data-dir", &data_dir, "--listen-web", "off"], 3, &["another faultline", "process"][..]),
-        (
-            vec!["--data-dir", &file, "--listen-web", "off"],
-            3,
-            &["cannot use the data directory", "--data-dir"],
-        ),
+        (vec!["--data-dir", &file, "--listen-web", "off"], 3, &["is a file, not a folder", "--data-dir"]),
         (vec!["--data-dir", &other, "--listen-web", &taken], 4, &["cannot listen on", "--listen-web"]),
         (vec!["--data-dir", &other, "--listen-web", "0.0.0.0:0"], 4, &["other machines", "--insecure"]),
         (vec!["--data-dir", &other, "--listen-web", "nowhere"], 2, &["127.0.0.1:4318"]),

@@ -61,8 +61,16 @@ impl SecretKeys {
         Self { own: own.iter().map(folded).filter(|key: &String| !key.is_empty()).collect() }
     }
 
-    /// Judges a key by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
+    /// Judges a key, and the last part of a dotted one: `http.request.header.auth` is as secret as `auth`.
     pub(super) fn kind(&self, key: &[u8]) -> KeyKind {
+        match (self.kind_of_name(key), memchr::memrchr(b'.', key)) {
+            (KeyKind::Plain, Some(dot)) => self.kind_of_name(&key[dot + 1..]),
+            (kind, _) => kind,
+        }
+    }
+
+    /// Judges a name by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
+    fn kind_of_name(&self, key: &[u8]) -> KeyKind {
         if self.own.is_empty() && (key.len() > LONGEST_WHOLE || is_one_word(key)) && !may_be_secret(key) {
             return KeyKind::Plain;
         }
@@ -161,6 +169,8 @@ mod tests {
             "signing-key",
             "GITHUB_TOKEN",
             "user_token",
+            "http.request.header.auth",
+            "http.request.header.pwd",
         ] {
             assert_eq!(keys.kind(key.as_bytes()), KeyKind::Secret, "{key}");
         }
@@ -184,6 +194,8 @@ mod tests {
             "password_policy",
             "keyboard",
             "monkey",
+            "gen_ai.request.max_tokens",
+            "messaging.kafka.message.key",
             "id",
             "",
         ] {
