@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
 use store::codec::Encoder;
-use store::rows::EventRows;
+use store::rows::{EventRow, EventRows};
 use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
 const ROUNDS: usize = 11;
@@ -35,7 +35,7 @@ impl Sink for Keep<'_> {
     fn event(&mut self, event: &Event<'_>) {
         black_box(event);
         if self.keep {
-            self.rows.push(event, demo::START_MICROS);
+            self.rows.push(EventRow { event, ingested_at: demo::START_MICROS });
         }
     }
     fn call(&mut self, call: &Call<'_>) {

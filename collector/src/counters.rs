@@ -126,10 +126,6 @@ source_counters! {
 #[derive(Debug, Default)]
 pub struct Counters {
     sources: [SourceCounters; Source::ALL.len()],
-    /// Connections that were closed at once, because there were too many.
-    pub connections_refused: Counter,
-    /// Requests whose sender went away before the body was whole.
-    pub broken_off: Counter,
     /// Rejected records of which no sample was kept, because there were many.
     pub samples_dropped: Counter,
     /// Requests that were answered with the answer to an earlier one, by their `Idempotency-Key`.

@@ -82,6 +82,7 @@ async fn status(State(watched): State<Watched>) -> Response {
             "answered_again": counters.answered_again.get(),
             "samples_dropped": counters.samples_dropped.get(),
             "panics": counters.panics.get(),
+            "unreadable_records": counters.unreadable_records.get(),
             "log": of_log(pipeline),
             "hot": of_hot(pipeline),
             "replay": of_replay(&watched.replay),
@@ -142,6 +143,7 @@ fn of_replay(replay: &Replay) -> Value {
         "torn": replay.torn,
         "void": replay.void,
         "unreadable_segments": replay.unreadable_segments,
+        "unsynced_segments": replay.unsynced_segments,
     })
 }
 

@@ -13,15 +13,15 @@ mod rejects;
 mod requests;
 mod traffic;
 
-pub use events::EventRows;
+pub use events::{EventRow, EventRows};
 pub use rejects::{Reject, RejectRows};
 pub use requests::{KeptAnswer, RequestRows};
 pub use traffic::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 /// Declares a table: its builder, and the description that schemas are made of.
 ///
-/// `name: Kind = value, "about";` declares a column that may be null; `name: Kind! = value, "about";` one
-/// that never is. The value is an expression over the row that gives an `Option` of what the kind takes.
+/// A column is `name: Kind = value, optional, "about";`, or `always` instead of `optional` when it is never null. The
+/// value is an expression over the row that gives an `Option` of what the kind takes.
 macro_rules! table {
     (
         $(#[$doc:meta])*

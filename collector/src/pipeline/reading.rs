@@ -7,7 +7,7 @@ use super::{Answer, Defaults, Rejected, Shared};
 use crate::counters::{Tally, reason_place};
 use crate::limits::Limits;
 use crate::source::Source;
-use store::rows::Reject;
+use store::rows::{EventRow, Reject};
 use taxonomy::signal::{LogRecord, Resource, Span, Value};
 use taxonomy::{Call, Category, Classifier, Event, Origin, Reason, Sink, TimeSource};
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
@@ -244,7 +244,7 @@ impl Sink for Rows<'_> {
         self.tally.events += 1;
         self.tally.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
         self.batch.bytes += weight::of_event(event);
-        self.batch.rows.events.push(event, self.arrival);
+        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival });
     }
 
     fn call(&mut self, call: &Call<'_>) {

@@ -120,14 +120,15 @@ impl Sum {
     }
 
     fn row(&self, source: Source) -> TrafficRow<'_> {
+        let Key { minute, service, environment, operation, dialect, outcome, span_kind } = self.key();
         TrafficRow {
-            minute: self.minute,
-            service: self.service.as_deref(),
-            environment: self.environment.as_deref(),
-            operation: self.operation.as_deref(),
-            dialect: self.dialect,
-            outcome: self.outcome,
-            span_kind: self.span_kind.as_deref(),
+            minute,
+            service,
+            environment,
+            operation,
+            dialect,
+            outcome,
+            span_kind,
             source: source.as_str(),
             calls: self.calls,
             timed: self.timed,

@@ -7,14 +7,16 @@ use taxonomy::{Category, DangerLevel, Dialect, Event, QuotaLevel, Recovery, Seve
 
 /// An event, and when it was taken in.
 #[derive(Debug, Clone, Copy)]
-struct Row<'r> {
-    event: &'r Event<'r>,
-    ingested_at: i64,
+pub struct EventRow<'r> {
+    /// The event, still in the classifier's hands.
+    pub event: &'r Event<'r>,
+    /// In microseconds since 1970.
+    pub ingested_at: i64,
 }
 
 super::table! {
     /// Builds the `events` table.
-    Columns(row: Row<'_>, Table::Events) {
+    pub EventRows(row: EventRow<'_>, Table::Events) {
         event_id: Identity = Some(row.event.event_id), always, "The same when the same thing is sent again";
         time: Time = Some(row.event.context.time), always, "When it happened; when it arrived, if nobody said";
         ingested_at: Time = Some(row.ingested_at), always, "When it was taken in";
@@ -58,55 +60,5 @@ super::table! {
         batch_index: Whole = row.event.batch_index, optional, "Its place in a batch";
         details: Json = row.event.details, optional, "The payload's details, as JSON, without secrets";
         attributes: Json = row.event.attributes, optional, "What else the record holds, as JSON, without secrets";
-    }
-}
-
-/// Builds the `events` table from events that are still in the classifier's hands.
-#[derive(Default)]
-pub struct EventRows {
-    columns: Columns,
-    /// The texts taken in, roughly: what a batch will weigh.
-    bytes: usize,
-}
-
-impl EventRows {
-    /// The columns, in order.
-    pub const COLUMNS: &'static [crate::schema::Column] = Columns::COLUMNS;
-
-    /// What a row weighs beside its texts: some forty cells of one to eight bytes.
-    const ROW_BYTES: usize = 256;
-
-    /// Appends an event.
-    pub fn push(&mut self, event: &Event<'_>, ingested_at: i64) {
-        let texts = [event.message.as_deref(), event.details, event.attributes];
-        self.bytes += Self::ROW_BYTES + texts.iter().flatten().map(|text| text.len()).sum::<usize>();
-        self.columns.push(Row { event, ingested_at });
-    }
-
-    /// How many events there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// True when there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// What the rows weigh, roughly.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The rows as one batch; empty afterwards.
-    ///
-    /// # Errors
-    /// When columns and schema disagree, which would be a defect of this library.
-    pub fn finish(&mut self) -> Result<arrow::array::RecordBatch, arrow::error::ArrowError> {
-        self.bytes = 0;
-        self.columns.finish()
     }
 }

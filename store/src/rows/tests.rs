@@ -1,6 +1,6 @@
 //! Events go in, and the same come out: through the columns, the bytes of a record, and JSON.
 
-use super::{EventRows, KeptAnswer, Reject, RejectRows, RequestRows, TrafficRow, TrafficRows};
+use super::{EventRow, EventRows, KeptAnswer, Reject, RejectRows, RequestRows, TrafficRow, TrafficRows};
 use crate::codec::{Decoder, Encoder};
 use crate::hot::{Hot, HotRecord};
 use crate::json;
@@ -20,7 +20,7 @@ struct Both {
 
 impl Sink for Both {
     fn event(&mut self, event: &Event<'_>) {
-        self.rows.push(event, 1_700_000_000_000_000);
+        self.rows.push(EventRow { event, ingested_at: 1_700_000_000_000_000 });
         let mut line = String::new();
         event.write_json(&mut line, None);
         self.printed.push(serde_json::from_str(&line).unwrap());
@@ -72,7 +72,7 @@ fn printed(table: Table, batch: &RecordBatch) -> Vec<Value> {
 fn an_event_comes_out_as_it_went_in() {
     let mut both = classified(&LINES);
     let batch = through_a_record(Table::Events, &both.rows.finish().unwrap());
-    assert!(both.rows.is_empty() && both.rows.bytes() == 0);
+    assert!(both.rows.is_empty());
     let stored = printed(Table::Events, &batch);
     assert_eq!(stored.len(), LINES.len());
     for (mut stored, expected) in stored.into_iter().zip(both.printed) {
