@@ -148,10 +148,8 @@ impl Rows {
                 encoder.append(&mut record, table, kept)?;
             }
         }
-        // It stays in memory while it is hot. Giving back a little is not worth copying all of it.
-        if record.capacity() > record.len() + record.len() / 4 {
-            record.shrink_to_fit();
-        }
+        // It stays in memory while it is hot.
+        record.shrink_to_fit();
         Ok(record)
     }
 }

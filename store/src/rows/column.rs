@@ -6,8 +6,8 @@
 use super::name::Name;
 use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayBuilder, ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder,
-    Int64Builder, ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Builder,
+    ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, TimeUnit};
@@ -31,62 +31,20 @@ pub trait Kind {
     fn finish(&mut self) -> ArrayRef;
 }
 
-/// Builders that can be made with room: the next batch is likely to be as large as the last one, and growing
-/// means copying.
-trait Roomy {
-    fn with_room(rows: usize, bytes: usize) -> Self;
-    /// The texts in it.
-    fn text_bytes(&self) -> usize {
-        0
-    }
-}
-
-/// The most room that is made ahead: what a giant needed is not kept.
-pub(super) const MOST_ROWS: usize = 8 << 10;
-const MOST_BYTES: usize = 1 << 20;
-
-macro_rules! roomy {
-    ($($builder:ty: $with_room:expr;)+) => { $(
-        impl Roomy for $builder {
-            fn with_room(rows: usize, _: usize) -> Self {
-                $with_room(rows)
-            }
-        }
-    )+ };
-}
-
-roomy! {
-    BooleanBuilder: BooleanBuilder::with_capacity;
-    Int32Builder: Int32Builder::with_capacity;
-    Int64Builder: Int64Builder::with_capacity;
-    Float64Builder: Float64Builder::with_capacity;
-    TimestampMicrosecondBuilder: |rows| Self::with_capacity(rows).with_timezone("UTC");
-}
-
-impl Roomy for StringBuilder {
-    fn with_room(rows: usize, bytes: usize) -> Self {
-        Self::with_capacity(rows, bytes)
-    }
-
-    fn text_bytes(&self) -> usize {
-        self.values_slice().len()
-    }
-}
-
 /// Declares kinds that an Arrow builder serves as it is.
 ///
 /// Most cells of most columns are null, so nulls are only counted, and appended together when a value follows.
 macro_rules! plain {
-    ($($(#[$doc:meta])* $name:ident($builder:ty, $cell:ty, $data_type:expr, $is_json:expr);)+) => { $(
+    ($($(#[$doc:meta])* $name:ident($builder:expr => $builder_type:ty, $cell:ty, $data_type:expr, $is_json:expr);)+) => { $(
         $(#[$doc])*
         pub struct $name {
-            builder: $builder,
+            builder: $builder_type,
             nulls: usize,
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { builder: <$builder>::with_room(0, 0), nulls: 0 }
+                Self { builder: $builder, nulls: 0 }
             }
         }
 
@@ -111,12 +69,8 @@ macro_rules! plain {
             }
 
             fn finish(&mut self) -> ArrayRef {
-                // A column without values grows once, by all its nulls.
-                let rows = self.builder.len().min(MOST_ROWS);
-                let bytes = self.builder.text_bytes().min(MOST_BYTES);
                 self.builder.append_nulls(std::mem::take(&mut self.nulls));
-                let mut full = std::mem::replace(&mut self.builder, <$builder>::with_room(rows, bytes));
-                Arc::new(full.finish())
+                Arc::new(self.builder.finish())
             }
         }
     )+ };
@@ -124,20 +78,20 @@ macro_rules! plain {
 
 plain! {
     /// True or false.
-    Flag(BooleanBuilder, bool, DataType::Boolean, false);
+    Flag(BooleanBuilder::new() => BooleanBuilder, bool, DataType::Boolean, false);
     /// A small whole number.
-    Small(Int32Builder, i32, DataType::Int32, false);
+    Small(Int32Builder::new() => Int32Builder, i32, DataType::Int32, false);
     /// A whole number.
-    Whole(Int64Builder, i64, DataType::Int64, false);
+    Whole(Int64Builder::new() => Int64Builder, i64, DataType::Int64, false);
     /// A number.
-    Number(Float64Builder, f64, DataType::Float64, false);
+    Number(Float64Builder::new() => Float64Builder, f64, DataType::Float64, false);
     /// A text.
-    Text(StringBuilder, &'a str, DataType::Utf8, false);
+    Text(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, false);
     /// JSON, as text.
-    Json(StringBuilder, &'a str, DataType::Utf8, true);
+    Json(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, true);
     /// A point in time: microseconds, UTC.
     Time(
-        TimestampMicrosecondBuilder,
+        TimestampMicrosecondBuilder::new().with_timezone("UTC") => TimestampMicrosecondBuilder,
         i64,
         DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         false
@@ -266,9 +220,7 @@ impl<W: Word> Kind for OneOf<W> {
     }
 
     fn finish(&mut self) -> ArrayRef {
-        let room = Vec::with_capacity(self.places.len().min(MOST_ROWS));
-        let places = std::mem::replace(&mut self.places, room);
-        let places = Int8Array::new(places.into(), self.nulls.finish());
+        let places = Int8Array::new(std::mem::take(&mut self.places).into(), self.nulls.finish());
         Arc::new(DictionaryArray::<Int8Type>::new(places, Arc::clone(W::dictionary())))
     }
 }

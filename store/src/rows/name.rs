@@ -1,6 +1,6 @@
 //! Names that recur: services, operations, codes. Each distinct one is kept once a batch, each row keeps a number.
 
-use super::column::{Kind, MOST_ROWS};
+use super::column::Kind;
 use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, StringBuilder};
 use arrow::datatypes::{DataType, Int32Type};
@@ -88,8 +88,7 @@ impl Kind for Name {
     fn finish(&mut self) -> ArrayRef {
         self.known.clear();
         let nulls = self.nulls.take().and_then(|mut nulls| nulls.finish());
-        let room = Vec::with_capacity(self.numbers.len().min(MOST_ROWS));
-        let numbers = Int32Array::new(std::mem::replace(&mut self.numbers, room).into(), nulls);
+        let numbers = Int32Array::new(std::mem::take(&mut self.numbers).into(), nulls);
         Arc::new(DictionaryArray::<Int32Type>::new(numbers, Arc::new(self.names.finish())))
     }
 }
