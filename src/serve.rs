@@ -13,21 +13,18 @@ mod logging;
 mod own_traces;
 mod stop;
 
+use crate::opened::{Opened, Room};
+use crate::refused::{self, Refused};
 use crate::registry;
 use address::Listen;
-use collector::pipeline::{Parts, Restored};
 use collector::receive::{self, server};
-use collector::{Limits, Pipeline, web};
+use collector::{Pipeline, web};
 use endpoints::Endpoints;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use store::disk::RealDisk;
-use store::hot::Hot;
-use store::log::{Log, LogOptions, Replay};
-use store::{DataDirectory, DirectoryError, codec, schema};
-use taxonomy::{HashKey, Rules};
+use store::{DataDirectory, DirectoryError};
 use tokio::net::TcpListener;
 
 const EXAMPLES: &str = "\
@@ -58,10 +55,6 @@ Exit codes:
   4  an address cannot be listened on
   5  stopped at once by a second signal, or not everything could be drained in time";
 
-/// The data directory cannot be used.
-const DIRECTORY: u8 = 3;
-/// An address cannot be listened on.
-const ADDRESS: u8 = 4;
 /// Stopped without having drained.
 const FORCED: u8 = 5;
 
@@ -100,44 +93,13 @@ pub(crate) struct Arguments {
     /// Your own codes, profiles and redaction, as in examples/registry.toml.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
-    /// Disk space for the log; when it is full, senders are told to come back later.
-    #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = address::log_bytes, env = "FAULTLINE_LOG_BYTES")]
-    log_bytes: u64,
-    /// Memory for the newest rows.
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = address::bytes, env = "FAULTLINE_HOT_BYTES")]
-    hot_bytes: u64,
-}
-
-/// Something that ends the start with an exit code of its own.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-struct Refused {
-    code: u8,
-    message: String,
-}
-
-impl Refused {
-    fn directory(error: impl std::fmt::Display) -> Self {
-        Self { code: DIRECTORY, message: error.to_string() }
-    }
-
-    fn address(message: String) -> Self {
-        Self { code: ADDRESS, message }
-    }
+    #[command(flatten)]
+    room: Room,
 }
 
 /// Runs until a signal comes.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    match serve(arguments) {
-        Ok(code) => Ok(code),
-        Err(error) => match error.downcast::<Refused>() {
-            Ok(refused) => {
-                crate::terminal::complain(&refused.message);
-                Ok(ExitCode::from(refused.code))
-            }
-            Err(error) => Err(error),
-        },
-    }
+    refused::or_exit_code(serve(arguments))
 }
 
 fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -148,7 +110,7 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let endpoints = sockets.endpoints();
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let traces = runtime.block_on(async { logging::start(&endpoints) })?;
-    let store = Opened::new(arguments, registry, &directory)?;
+    let store = Opened::new(&arguments.room, registry, &directory)?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let stop = runtime.block_on(async { stop::Stop::new() });
     announce(&endpoints, &directory)?;
@@ -173,47 +135,6 @@ fn announce(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), Refu
             Ok(())
         }
         other => other.map_err(Refused::directory),
-    }
-}
-
-/// What was found in the data directory, and what runs on it.
-struct Opened {
-    pipeline: Pipeline,
-    replay: Replay,
-    /// Events in the log.
-    events: u64,
-}
-
-impl Opened {
-    fn new(
-        arguments: &Arguments,
-        registry: taxonomy::Registry,
-        directory: &DataDirectory,
-    ) -> anyhow::Result<Self> {
-        let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
-        let limits = Limits::default();
-        let hot = Arc::new(Hot::new(usize::try_from(arguments.hot_bytes).unwrap_or(usize::MAX)));
-        let mut restored = Restored::new(Arc::clone(&hot), &limits);
-        let options = LogOptions {
-            max_bytes: arguments.log_bytes,
-            preamble: codec::preamble()?,
-            schema: schema::VERSION,
-            ..LogOptions::default()
-        };
-        let disk = Arc::new(RealDisk);
-        let (log, replay) = Log::open(disk, &directory.log(), options, &mut |record| restored.take(record))
-            .map_err(Refused::directory)?;
-        let pipeline = Pipeline::start(Parts {
-            limits,
-            rules: Arc::new(Rules::new(registry, key, taxonomy::Limits::default())),
-            log,
-            hot,
-            clock: || jiff::Timestamp::now().as_microsecond(),
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-        })?;
-        let events = restored.events;
-        pipeline.restore(restored);
-        Ok(Self { pipeline, replay, events })
     }
 }
 
