@@ -4,13 +4,14 @@
 //! was answered with a yes before is in the output.
 
 use crate::terminal;
+use arrow::array::RecordBatch;
 use clap::ValueEnum;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::codec::{CodecError, Decoder};
-use store::disk::RealDisk;
-use store::log::{self, Record, Replay};
+use store::disk::{Disk, RealDisk};
+use store::snapshot::{Snapshot, Unsealed};
 use store::{DataDirectory, Table, json};
 
 const EXAMPLES: &str = "\
@@ -62,64 +63,56 @@ impl Stored {
     }
 }
 
-/// Prints the rows of one table.
+/// Prints the rows of one table: those in its files, day by day, and then those that are not sealed yet.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let directory = DataDirectory::existing(&arguments.data_dir)?;
-    let mut printer = Printer::new(arguments.table.table());
-    let read = log::read(&RealDisk, &directory.log(), &mut |record| printer.record(&record))?;
+    let table = arguments.table.table();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let snapshot = Snapshot::read_only(table, &disk, &directory)?;
+    let mut printer = Printer { table, lines: String::new(), rows: 0, failed: None };
+    let mut files = snapshot.files.files.clone();
+    files.sort_by_key(|file| (file.day, file.written_at));
+    for file in &files {
+        if snapshot.read_file(file, None, &mut |rows| printer.print(&rows))?.is_break() {
+            break;
+        }
+    }
+    let mut unsealed = Unsealed::default();
+    if printer.failed.is_none() {
+        unsealed = snapshot.read_unsealed(&mut |rows| printer.print(&rows));
+    }
     if let Some(error) = printer.failed.take() {
         return Err(error);
     }
     if !arguments.quiet {
-        terminal::note(&printer.summary(&read));
+        terminal::note(&printer.summary(&unsealed));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints records as they are read.
+/// Prints rows as they are read.
 struct Printer {
     table: Table,
-    decoder: Option<(Arc<[u8]>, Decoder)>,
     lines: String,
     rows: u64,
-    /// Records that are intact but could not be understood.
-    unreadable: u64,
     /// Why printing stopped, if it did.
     failed: Option<anyhow::Error>,
 }
 
 impl Printer {
-    fn new(table: Table) -> Self {
-        Self { table, decoder: None, lines: String::new(), rows: 0, unreadable: 0, failed: None }
-    }
-
-    fn record(&mut self, record: &Record) {
-        if self.failed.is_some() {
-            return;
-        }
+    fn print(&mut self, rows: &RecordBatch) -> ControlFlow<()> {
         self.lines.clear();
-        match self.write(record) {
-            Ok(rows) => self.rows += rows,
-            Err(_) => self.unreadable += 1,
-        }
+        json::lines(self.table, rows, &mut self.lines);
+        self.rows += rows.num_rows() as u64;
         terminal::harmless_json(&mut self.lines);
         self.failed = terminal::print(self.lines.as_bytes()).err().map(Into::into);
+        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn write(&mut self, record: &Record) -> Result<u64, CodecError> {
-        let is_known = self.decoder.as_ref().is_some_and(|(preamble, _)| *preamble == record.preamble);
-        if !is_known {
-            self.decoder = Some((Arc::clone(&record.preamble), Decoder::new(&record.preamble)?));
-        }
-        let Some((_, decoder)) = &self.decoder else { return Ok(0) };
-        let Some(batch) = decoder.batch(&record.payload, self.table)? else { return Ok(0) };
-        json::lines(self.table, &batch, &mut self.lines);
-        Ok(batch.num_rows() as u64)
-    }
-
-    fn summary(&self, read: &Replay) -> String {
+    fn summary(&self, unsealed: &Unsealed) -> String {
         let mut text = format!("{} of {}", terminal::counted(self.rows, "row"), self.table.name());
-        let lost = read.damaged + self.unreadable;
+        let read = &unsealed.replay;
+        let lost = read.damaged + unsealed.unreadable;
         if lost > 0 {
             text.push_str(&format!("; {} damaged and left out", terminal::counted(lost, "record")));
         }

@@ -5,13 +5,21 @@ use crate::refused::Refused;
 use collector::pipeline::{Parts, Restored};
 use collector::{Limits, Pipeline};
 use std::sync::Arc;
-use store::disk::RealDisk;
+use std::time::Duration;
+use store::disk::{Disk, RealDisk};
 use store::hot::Hot;
+use store::keeper::{Keeper, Kept, SealOptions};
+use store::lake::{Lake, LakeOptions, Retention};
 use store::log::{Log, LogOptions, Replay};
-use store::{DataDirectory, codec, schema};
+use store::{DataDirectory, Table, codec, schema};
 use taxonomy::{HashKey, Rules};
 
-/// What the store may take of the machine.
+/// So many rows are sealed without waiting for more bytes.
+const SEAL_ROWS: u64 = 1 << 20;
+/// Answers to requests with an `Idempotency-Key` are remembered for a day.
+const ANSWERS_KEPT: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+
+/// What the store may take of the machine, and what it keeps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Room {
     /// Disk space for the log; when it is full, senders are told to come back later.
@@ -20,18 +28,59 @@ pub(crate) struct Room {
     /// Memory for the newest rows.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = quantity::bytes, env = "FAULTLINE_HOT_BYTES")]
     hot_bytes: u64,
+    /// Seal rows into the tables when so much of the log has gathered.
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = quantity::bytes, env = "FAULTLINE_SEAL_BYTES")]
+    seal_bytes: u64,
+    /// Seal rows into the tables when the oldest have waited so long.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::duration, env = "FAULTLINE_SEAL_AFTER")]
+    seal_after: Duration,
+    /// How much to keep of events: an age, a size, both as in 400d,50GiB, or forever.
+    #[arg(long, value_name = "HOW MUCH", default_value = "400d", value_parser = quantity::retention, env = "FAULTLINE_KEEP_EVENTS")]
+    keep_events: Retention,
+    /// How much to keep of traffic.
+    #[arg(long, value_name = "HOW MUCH", default_value = "400d", value_parser = quantity::retention, env = "FAULTLINE_KEEP_TRAFFIC")]
+    keep_traffic: Retention,
+    /// How much to keep of rejects.
+    #[arg(long, value_name = "HOW MUCH", default_value = "30d", value_parser = quantity::retention, env = "FAULTLINE_KEEP_REJECTS")]
+    keep_rejects: Retention,
+    /// How long files that left a table stay on disk, for those who are reading them.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = quantity::duration, env = "FAULTLINE_GRACE")]
+    grace: Duration,
+}
+
+impl Room {
+    fn tables(&self) -> LakeOptions {
+        let answers = Retention { age: Some(ANSWERS_KEPT), bytes: None };
+        let retention = Table::ALL.map(|table| match table {
+            Table::Events => self.keep_events,
+            Table::Traffic => self.keep_traffic,
+            Table::Rejects => self.keep_rejects,
+            Table::Requests => answers,
+        });
+        LakeOptions { retention, grace: self.grace, clock: now }
+    }
+
+    fn seal(&self) -> SealOptions {
+        let bytes = usize::try_from(self.seal_bytes).unwrap_or(usize::MAX);
+        SealOptions { bytes, rows: SEAL_ROWS, age: self.seal_after }
+    }
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
 }
 
 /// What was found in the data directory, and what runs on it.
 pub(crate) struct Opened {
     pub(crate) pipeline: Pipeline,
+    pub(crate) keeper: Keeper,
     pub(crate) replay: Replay,
-    /// Events in the log.
+    /// Events that are stored, in the tables and in the log.
     pub(crate) events: u64,
 }
 
 impl Opened {
-    /// Reads the log back and starts the pipeline.
+    /// Opens the tables, reads the log back, and starts the pipeline.
     pub(crate) fn new(
         room: &Room,
         registry: taxonomy::Registry,
@@ -39,27 +88,60 @@ impl Opened {
     ) -> anyhow::Result<Self> {
         let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
         let limits = Limits::default();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let lake = open_lake(&disk, directory, room.tables());
         let hot = Arc::new(Hot::new(usize::try_from(room.hot_bytes).unwrap_or(usize::MAX)));
-        let mut restored = Restored::new(Arc::clone(&hot), &limits);
-        let options = LogOptions {
-            max_bytes: room.log_bytes,
-            preamble: codec::preamble()?,
-            schema: schema::VERSION,
-            ..LogOptions::default()
-        };
-        let disk = Arc::new(RealDisk);
-        let (log, replay) = Log::open(disk, &directory.log(), options, &mut |record| restored.take(record))
-            .map_err(Refused::directory)?;
+        let restored = Restored::new(Arc::clone(&hot), lake.clone(), &limits);
+        let (log, replay, restored) = open_log(room, directory, lake.as_deref(), restored)?;
         let pipeline = Pipeline::start(Parts {
             limits,
             rules: Arc::new(Rules::new(registry, key, taxonomy::Limits::default())),
-            log,
-            hot,
-            clock: || jiff::Timestamp::now().as_microsecond(),
+            log: log.clone(),
+            hot: Arc::clone(&hot),
+            clock: now,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         })?;
-        let events = restored.events;
+        let events = restored.events + lake.as_ref().map_or(0, |lake| lake.files(Table::Events).rows());
         pipeline.restore(restored);
-        Ok(Self { pipeline, replay, events })
+        let directory = directory.clone();
+        let kept = Kept { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
+        let keeper = Keeper::start(kept, lake)?;
+        Ok(Self { pipeline, keeper, replay, events })
     }
+}
+
+/// The tables; none when they cannot be opened. Then everything is still taken and kept in the log, and sealed when
+/// they can be.
+fn open_lake(disk: &Arc<dyn Disk>, directory: &DataDirectory, options: LakeOptions) -> Option<Arc<Lake>> {
+    match Lake::open(disk, directory.path(), options) {
+        Ok(lake) => Some(Arc::new(lake)),
+        Err(error) => {
+            tracing::error!(%error, "the tables cannot be opened; the log keeps everything until they can be");
+            None
+        }
+    }
+}
+
+fn open_log(
+    room: &Room,
+    directory: &DataDirectory,
+    lake: Option<&Lake>,
+    mut restored: Restored,
+) -> anyhow::Result<(Log, Replay, Restored)> {
+    let day = i64::try_from(ANSWERS_KEPT.as_micros() / 2).unwrap_or(i64::MAX);
+    if let Err(error) = restored.take_sealed_answers(now() - day) {
+        tracing::warn!(%error, "answers to requests with an Idempotency-Key may be forgotten");
+    }
+    let options = LogOptions {
+        max_bytes: room.log_bytes,
+        preamble: codec::preamble()?,
+        schema: schema::VERSION,
+        // Should the log have been lost, none of its numbers is given again.
+        first_sequence: lake.map_or(0, Lake::newest) + 1,
+        ..LogOptions::default()
+    };
+    let disk = Arc::new(RealDisk);
+    let (log, replay) = Log::open(disk, &directory.log(), options, &mut |record| restored.take(record))
+        .map_err(Refused::directory)?;
+    Ok((log, replay, restored))
 }

@@ -1,4 +1,7 @@
-//! Sizes, as they are written on the command line.
+//! Sizes, durations and what is kept, as they are written on the command line.
+
+use std::time::Duration;
+use store::lake::Retention;
 
 /// The size of the log: one that is too small would refuse everything, for ever.
 pub(crate) fn log_bytes(text: &str) -> Result<u64, String> {
@@ -33,9 +36,64 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "give a size as in 512MiB or 16GiB".to_owned())
 }
 
+/// A duration, as in 500ms, 60s, 15m, 12h or 30d.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 5] =
+        [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let text = text.trim();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');
+    let unit = text[digits.len()..].trim();
+    let millis = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .and_then(|(_, factor)| digits.parse::<u64>().ok()?.checked_mul(*factor));
+    millis.map(Duration::from_millis).ok_or_else(|| "give a duration as in 60s, 15m, 12h or 30d".to_owned())
+}
+
+/// How much of a table is kept: an age, a size, both, or forever.
+pub(crate) fn retention(text: &str) -> Result<Retention, String> {
+    let mut retention = Retention::default();
+    if text.trim() == "forever" {
+        return Ok(retention);
+    }
+    for part in text.split(',') {
+        match (duration(part), bytes(part)) {
+            (Ok(age), _) if retention.age.is_none() && !age.is_zero() => retention.age = Some(age),
+            (Err(_), Ok(size)) if retention.bytes.is_none() => retention.bytes = Some(size),
+            _ => {
+                return Err("give an age as in 400d, a size as in 50GiB, both as in 400d,50GiB, or forever"
+                    .to_owned());
+            }
+        }
+    }
+    Ok(retention)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("60 s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("2d"), Ok(Duration::from_secs(172_800)));
+        for bad in ["", "5", "-1s", "1.5h", "1y", "s", "99999999999999999d"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read() {
+        let days = |days: u64| Some(Duration::from_secs(days * 86_400));
+        assert_eq!(retention("forever"), Ok(Retention::default()));
+        assert_eq!(retention("30d"), Ok(Retention { age: days(30), bytes: None }));
+        assert_eq!(retention("1GiB"), Ok(Retention { age: None, bytes: Some(1 << 30) }));
+        assert_eq!(retention("1GiB,7d"), Ok(Retention { age: days(7), bytes: Some(1 << 30) }));
+        for bad in ["", "30", "0d", "30d,7d", "1GiB,2GiB", "30d;1GiB", "forever,1d"] {
+            assert!(retention(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn sizes_are_read() {

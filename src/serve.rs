@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+use store::keeper::Keeper;
 use store::{DataDirectory, DirectoryError};
 use tokio::net::TcpListener;
 
@@ -115,9 +116,9 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let stop = runtime.block_on(async { stop::Stop::new() });
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
-    let pipeline = store.pipeline.clone();
+    let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
     let drained = runtime.block_on(sockets.serve(store, &stop));
-    let code = finish(&pipeline, &endpoints, &directory, drained);
+    let code = finish(&pipeline, &keeper, &endpoints, &directory, drained);
     traces.end();
     drop(lock);
     // Connections that would not end must not keep the process.
@@ -167,7 +168,7 @@ impl Sockets {
         let limits = *pipeline.limits();
         let connections = Arc::new(server::Connections::default());
         let routers = receive::routers(pipeline.clone());
-        let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.replay);
+        let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.keeper, store.replay);
         let mut receivers = tokio::task::JoinSet::new();
         for (socket, router) in [(self.grpc, routers.grpc), (self.http, routers.http)] {
             let Some(socket) = socket else { continue };
@@ -194,12 +195,19 @@ impl Sockets {
 }
 
 /// Drains the pipeline, says what was done, and takes the addresses away.
-fn finish(pipeline: &Pipeline, endpoints: &Endpoints, directory: &DataDirectory, drained: bool) -> ExitCode {
+fn finish(
+    pipeline: &Pipeline,
+    keeper: &Keeper,
+    endpoints: &Endpoints,
+    directory: &DataDirectory,
+    drained: bool,
+) -> ExitCode {
     if !drained {
         tracing::warn!("stopped at once; requests without an answer may not be stored");
         return ExitCode::from(FORCED);
     }
     pipeline.close();
+    keeper.stop();
     endpoints.remove(directory);
     banner::farewell(pipeline);
     ExitCode::SUCCESS

@@ -15,6 +15,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+use store::Table;
+use store::keeper::{Keeper, KeeperStats, TableSize};
 use store::log::Replay;
 
 /// What the routes look at.
@@ -22,11 +25,12 @@ use store::log::Replay;
 struct Watched {
     pipeline: Pipeline,
     connections: Arc<Connections>,
+    keeper: Keeper,
     replay: Arc<Replay>,
 }
 
 /// The routes.
-pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, replay: Replay) -> Router {
+pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper, replay: Replay) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
@@ -42,7 +46,7 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, replay: Replay)
         .method_not_allowed_fallback(async || {
             refused(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
         })
-        .with_state(Watched { pipeline, connections, replay: Arc::new(replay) })
+        .with_state(Watched { pipeline, connections, keeper, replay: Arc::new(replay) })
 }
 
 async fn ready(State(watched): State<Watched>) -> Response {
@@ -86,6 +90,9 @@ async fn status(State(watched): State<Watched>) -> Response {
             "log": of_log(pipeline),
             "hot": of_hot(pipeline),
             "replay": of_replay(&watched.replay),
+            "seal": of_seal(&watched.keeper.stats()),
+            "upkeep": of_upkeep(&watched.keeper.stats()),
+            "tables": of_tables(&watched.keeper.stats()),
         }),
     )
 }
@@ -126,6 +133,54 @@ fn of_log(pipeline: &Pipeline) -> Value {
         "failing": log.failing,
         "last_error": log.last_error,
     })
+}
+
+fn of_seal(stats: &KeeperStats) -> Value {
+    json!({
+        "seals": stats.seals,
+        "records": stats.records,
+        "rows": stats.sealed.rows,
+        "files": stats.sealed.files,
+        "bytes": stats.sealed.bytes,
+        "commits": stats.sealed.commits,
+        "unreadable_records": stats.sealed.unreadable,
+        "micros": micros(stats.seal_time),
+        "max_micros": micros(stats.longest_seal),
+        "failures": stats.seal_failures,
+        "failing": stats.is_seal_failing,
+        "last_error": stats.last_error,
+        "set_aside": stats.set_aside,
+    })
+}
+
+fn of_upkeep(stats: &KeeperStats) -> Value {
+    json!({
+        "merged_files": stats.kept.merged,
+        "merged_into_files": stats.kept.merged_into,
+        "merged_bytes": stats.kept.merged_bytes,
+        "expired_files": stats.kept.expired,
+        "checkpoints": stats.kept.checkpoints,
+        "cleaned_log_files": stats.kept.log_files,
+        "vacuumed_files": stats.kept.vacuumed.files,
+        "vacuumed_bytes": stats.kept.vacuumed.bytes,
+        "micros": micros(stats.upkeep_time),
+        "failures": stats.upkeep_failures,
+    })
+}
+
+/// Null while the tables cannot be opened.
+fn of_tables(stats: &KeeperStats) -> Value {
+    let Some(tables) = &stats.tables else { return Value::Null };
+    let of_table = |(table, size): (Table, &TableSize)| {
+        let size =
+            json!({"version": size.version, "files": size.files, "rows": size.rows, "bytes": size.bytes});
+        (table.name().to_owned(), size)
+    };
+    Value::Object(Table::ALL.into_iter().zip(tables).map(of_table).collect())
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn of_hot(pipeline: &Pipeline) -> Value {

@@ -7,8 +7,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What is logged when `FAULTLINE_LOG` says nothing.
-const DEFAULT: &str = "info,opentelemetry=warn";
+/// What is logged when `FAULTLINE_LOG` says nothing. What goes wrong in a library is told by those who called it.
+const DEFAULT: &str =
+    "info,opentelemetry=warn,buoyant_kernel=error,buoyant_kernel_engine=error,deltalake_core=error";
 
 /// Starts logging, and the export of our own traces if it is asked for.
 pub(super) fn start(endpoints: &Endpoints) -> anyhow::Result<OwnTraces> {

@@ -1,6 +1,7 @@
 //! The data directory: what stands where, and the key that token hashes are made with.
 
 use crate::lock::{DirectoryLock, LockError};
+use crate::schema::Table;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -42,6 +43,9 @@ pub enum DirectoryError {
     )]
     BadKey(String),
 }
+
+/// The folder of the sealed tables.
+pub(crate) const TABLES: &str = "tables";
 
 /// A data directory.
 #[derive(Debug, Clone)]
@@ -88,6 +92,12 @@ impl DataDirectory {
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Where a sealed table is.
+    #[must_use]
+    pub fn table(&self, table: Table) -> PathBuf {
+        self.path.join(TABLES).join(table.name())
     }
 
     /// Where a running server says its addresses.

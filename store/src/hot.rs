@@ -3,15 +3,17 @@
 //! A record is kept as the very bytes that stand in the log; arrays are decoded from them, without a copy,
 //! when somebody looks. So what is hot weighs what it weighs in the log, and ingest pays nothing for readers.
 //!
-//! What always holds: records are published in the order of the log, and only durable ones; a snapshot is a
-//! stretch of the log without gaps, and stays as it is whatever comes after.
+//! What always holds: records are published in the order of the log, and only durable ones; a snapshot holds all
+//! that follows the last one that had to go, and stays as it is whatever comes after. Records go when they are
+//! sealed, or, oldest first, when there is no room; then they are read from the log.
 
 use crate::codec::{CodecError, Decoder};
 use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A durable record.
 #[derive(Debug)]
@@ -33,6 +35,12 @@ impl HotRecord {
         Ok(Self { sequence, rows: crate::codec::rows(&bytes)?, bytes, decoder })
     }
 
+    /// What it weighs.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The batch of one table, if the record has one.
     ///
     /// # Errors
@@ -51,8 +59,20 @@ pub struct Hot {
 
 #[derive(Debug, Default)]
 struct Held {
-    records: VecDeque<Arc<HotRecord>>,
+    /// With the moment they became hot.
+    records: VecDeque<(Instant, Arc<HotRecord>)>,
     size: HotSize,
+    /// The highest sequence that went for want of room.
+    evicted: u64,
+}
+
+/// What was hot at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct HotSnapshot {
+    /// The records, oldest first.
+    pub records: Vec<Arc<HotRecord>>,
+    /// Records up to this sequence may be missing though they are not sealed: the log has them.
+    pub evicted: u64,
 }
 
 /// How much is hot.
@@ -62,6 +82,8 @@ pub struct HotSize {
     pub records: u64,
     /// Their events.
     pub events: u64,
+    /// Their rows, in all tables.
+    pub rows: u64,
     /// Their weight.
     pub bytes: usize,
     /// Records that had to make room; they are in the log.
@@ -77,26 +99,56 @@ impl Hot {
 
     /// Adds a durable record, and lets go of the oldest ones when there is no room.
     pub fn publish(&self, record: HotRecord) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held();
         held.size.add(&record);
-        held.records.push_back(Arc::new(record));
+        held.records.push_back((Instant::now(), Arc::new(record)));
         while held.size.bytes > self.limit {
-            let Some(oldest) = held.records.pop_front() else { break };
+            let Some((_, oldest)) = held.records.pop_front() else { break };
             held.size.remove(&oldest);
+            held.size.evicted += 1;
+            held.evicted = held.evicted.max(oldest.sequence);
         }
     }
 
-    /// The records as they are now, oldest first.
+    /// Lets go of records that are sealed.
+    pub fn release(&self, up_to: u64) {
+        let mut held = self.held();
+        while let Some((_, sealed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
+            held.size.remove(&sealed);
+        }
+        if held.records.is_empty() {
+            held.records.shrink_to_fit();
+        }
+    }
+
+    /// The records as they are now.
     #[must_use]
-    pub fn snapshot(&self) -> Vec<Arc<HotRecord>> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.records.iter().cloned().collect()
+    pub fn snapshot(&self) -> HotSnapshot {
+        let held = self.held();
+        let records = held.records.iter().map(|(_, record)| Arc::clone(record)).collect();
+        HotSnapshot { records, evicted: held.evicted }
     }
 
     /// How much is held.
     #[must_use]
     pub fn size(&self) -> HotSize {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).size
+        self.held().size
+    }
+
+    /// How long the oldest record has been hot.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        self.held().records.front().map(|(since, _)| since.elapsed())
+    }
+
+    /// The highest sequence that went for want of room.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.held().evicted
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,13 +156,14 @@ impl HotSize {
     fn add(&mut self, record: &HotRecord) {
         self.records += 1;
         self.events += record.rows[Table::Events as usize];
+        self.rows += record.rows.iter().sum::<u64>();
         self.bytes += record.bytes.len();
     }
 
     fn remove(&mut self, record: &HotRecord) {
         self.records -= 1;
         self.events -= record.rows[Table::Events as usize];
+        self.rows -= record.rows.iter().sum::<u64>();
         self.bytes -= record.bytes.len();
-        self.evicted += 1;
     }
 }

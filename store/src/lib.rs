@@ -1,4 +1,4 @@
-//! Where events are kept: the schema, the write-ahead log and the hot buffer.
+//! Where events are kept: the schema, the write-ahead log, the hot buffer and the lake.
 //!
 //! # A tour
 //!
@@ -6,6 +6,8 @@
 //! 2. [`codec`] turns the batches of a request into the bytes of one log record.
 //! 3. [`log`] makes records durable: when it says yes, they survive a kill and a power failure.
 //! 4. [`hot`] keeps the newest records in memory, as a snapshot that readers share.
+//! 5. [`keeper`] seals them into the tables of the [`lake`], and keeps those small, few and young.
+//! 6. [`snapshot`] shows a table as it is at one moment: its files, and what is not sealed yet.
 //!
 //! [`Table`] says what is stored; [`DataDirectory`] says where.
 //!
@@ -18,10 +20,13 @@ mod directory;
 pub mod disk;
 pub mod hot;
 pub mod json;
+pub mod keeper;
+pub mod lake;
 mod lock;
 pub mod log;
 pub mod rows;
 pub mod schema;
+pub mod snapshot;
 
 pub use directory::{DataDirectory, DirectoryError};
 pub use lock::{DirectoryLock, LockError};

@@ -33,6 +33,7 @@ use replay::{Past, PastSegment, Survey};
 use stats::Counters;
 use std::collections::VecDeque;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -202,7 +203,11 @@ impl Log {
     ) -> Result<(Self, Replay), LogError> {
         let error = |error| LogError::Folder { folder: folder.to_owned(), error };
         disk.create_dir_all(folder).map_err(error)?;
-        let mut past = Survey::take(&*disk, folder)?.replay(&*disk, visit);
+        let mut visit = |record| {
+            visit(record);
+            ControlFlow::Continue(())
+        };
+        let mut past = Survey::take(&*disk, folder)?.replay(&mut visit);
         past.secure(&*disk);
         let replay = past.replay.clone();
         let shared = Arc::new(Shared::new(disk, folder));
@@ -256,10 +261,30 @@ impl Log {
     }
 }
 
-/// Reads a folder without changing anything in it; another process may be writing. What is being written at that
-/// moment counts as torn.
-pub fn read(disk: &dyn Disk, folder: &Path, visit: &mut dyn FnMut(Record)) -> Result<Replay, LogError> {
-    Ok(Survey::take(disk, folder)?.replay(disk, visit).replay)
+/// A log as it stands on the disk: its segments, held open, so that what is released from now on can still be read.
+///
+/// Nothing in the folder is changed, and another process may be writing: what it is writing at that moment counts as
+/// torn.
+#[derive(Debug)]
+pub struct LogView(Survey);
+
+impl LogView {
+    /// Opens the segments of a folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed, or a newer version of the program has written it.
+    pub fn open(disk: &dyn Disk, folder: &Path) -> Result<Self, LogError> {
+        Survey::take(disk, folder).map(Self)
+    }
+
+    /// Hands out the intact records after a sequence, in order, until it is told to stop.
+    pub fn read(mut self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
+        self.0.skip_to(after);
+        let mut visit = |record: Record| {
+            if record.sequence > after { visit(record) } else { ControlFlow::Continue(()) }
+        };
+        self.0.replay(&mut visit).replay
+    }
 }
 
 /// Puts the past in order, as far as the disk allows, and begins the first segment.

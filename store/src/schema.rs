@@ -33,7 +33,7 @@ pub enum Table {
     Traffic,
     /// A sample of what could not be read.
     Rejects,
-    /// Answers to requests with an `Idempotency-Key`; in the log only.
+    /// Answers to requests with an `Idempotency-Key`, so that they are known after a restart; for ourselves only.
     Requests,
 }
 
@@ -49,6 +49,17 @@ impl Table {
             Self::Traffic => "traffic",
             Self::Rejects => "rejects",
             Self::Requests => "requests",
+        }
+    }
+
+    /// What its rows are.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Events => "Every error, warning and audit event",
+            Self::Traffic => "How many calls there were, and how they went, by the minute",
+            Self::Rejects => "A sample of what could not be read, with the reason",
+            Self::Requests => "Answers to requests with an Idempotency-Key; for Faultline itself",
         }
     }
 

@@ -11,7 +11,9 @@ pub(crate) fn read(value: Json<'_>) -> Option<i64> {
     }
 }
 
-fn parse(text: &str) -> Option<i64> {
+/// The time that a text stands for, if it stands for one.
+#[must_use]
+pub fn parse(text: &str) -> Option<i64> {
     rfc3339(text.as_bytes())
         .or_else(|| text.parse().ok().and_then(epoch))
         .or_else(|| text.parse().ok().and_then(epoch_fraction))

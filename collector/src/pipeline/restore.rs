@@ -1,31 +1,36 @@
-//! After a restart: what the log still knows goes back into memory.
+//! After a restart: what the log and the tables still know goes back into memory.
 //!
-//! The newest rows become hot again, idempotency keys keep their answers, and the failures of the last two
+//! Rows that are not sealed become hot again, idempotency keys keep their answers, and the failures of the last two
 //! minutes are known for repeats.
 
 use super::{Answer, Pipeline, reading};
 use crate::limits::Limits;
 use crate::source::Source;
-use arrow::array::{Array, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::Table;
-use store::codec::{CodecError, Decoder};
-use store::hot::{Hot, HotRecord};
+use store::codec::CodecError;
+use store::hot::Hot;
+use store::lake::{Lake, LakeError};
 use store::log::Record;
+use store::snapshot::Decoders;
 
 /// Takes the records of a replay, in order.
 pub struct Restored {
     hot: Arc<Hot>,
+    /// What is sealed already; none when the tables cannot be opened.
+    lake: Option<Arc<Lake>>,
     /// How many answers are kept, and what they may weigh.
     keys: usize,
     key_bytes: usize,
-    /// The decoder of the last preamble: segments of one version share it.
-    decoder: Option<(Arc<[u8]>, Arc<Decoder>)>,
+    decoders: Decoders,
     answers: VecDeque<KeyAnswer>,
     answer_bytes: usize,
-    /// Events in all records.
+    /// Events in records that are not sealed.
     pub events: u64,
     /// Records that could not be understood; they stay in the log.
     pub unreadable: u64,
@@ -40,17 +45,35 @@ struct KeyAnswer {
 impl Restored {
     /// Nothing yet.
     #[must_use]
-    pub fn new(hot: Arc<Hot>, limits: &Limits) -> Self {
+    pub fn new(hot: Arc<Hot>, lake: Option<Arc<Lake>>, limits: &Limits) -> Self {
         Self {
             hot,
+            lake,
             keys: limits.keys,
             key_bytes: limits.key_bytes,
-            decoder: None,
+            decoders: Decoders::default(),
             answers: VecDeque::new(),
             answer_bytes: 0,
             events: 0,
             unreadable: 0,
         }
+    }
+
+    /// Takes what the tables know of answers since a time. To be called before the log is read, which knows newer ones.
+    ///
+    /// # Errors
+    /// When a table cannot be read.
+    pub fn take_sealed_answers(&mut self, since: i64) -> Result<(), LakeError> {
+        let Some(lake) = self.lake.clone() else { return Ok(()) };
+        let mut found = Vec::new();
+        let mut visit = |requests: RecordBatch| {
+            found.extend(answers(&requests).into_iter().filter(|kept| kept.time >= since));
+            if found.len() < self.keys { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        lake.rows_since(Table::Requests, "time", since, &["time", "key", "answer"], &mut visit)?;
+        found.sort_by_key(|kept| kept.time);
+        self.keep(found);
+        Ok(())
     }
 
     /// Takes a record of the log.
@@ -62,13 +85,14 @@ impl Restored {
     }
 
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
-        let decoder = self.decoder_of(&record.preamble)?;
-        let record = HotRecord::new(record.sequence, record.payload, decoder)?;
-        self.events += record.rows[Table::Events as usize];
+        let record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
             self.keep(answers(&requests));
         }
-        self.hot.publish(record);
+        if self.lake.as_ref().is_none_or(|lake| lake.lacks(&record)) {
+            self.events += record.rows[Table::Events as usize];
+            self.hot.publish(record);
+        }
         Ok(())
     }
 
@@ -83,17 +107,6 @@ impl Restored {
             }
         }
     }
-
-    fn decoder_of(&mut self, preamble: &Arc<[u8]>) -> Result<Arc<Decoder>, CodecError> {
-        if let Some((known, decoder)) = &self.decoder
-            && known == preamble
-        {
-            return Ok(Arc::clone(decoder));
-        }
-        let decoder = Arc::new(Decoder::new(preamble)?);
-        self.decoder = Some((Arc::clone(preamble), Arc::clone(&decoder)));
-        Ok(decoder)
-    }
 }
 
 impl Pipeline {
@@ -104,11 +117,29 @@ impl Pipeline {
             self.shared.keys.restore(kept.key, kept.answer, kept.time);
         }
         let window = i64::try_from(self.shared.limits.repeat_window.as_micros()).unwrap_or(i64::MAX);
-        for record in self.shared.hot.snapshot().iter().rev() {
+        let oldest = now - window;
+        if let Some(lake) = restored.lake {
+            self.remember_sealed(&lake, oldest, now);
+        }
+        for record in self.shared.hot.snapshot().records.iter().rev() {
             match record.batch(Table::Events) {
-                Ok(Some(events)) if !self.remember(&events, now - window, now) => break,
+                Ok(Some(events)) if !self.remember(&events, oldest, now) => break,
                 _ => {}
             }
+        }
+    }
+
+    /// Remembers the failures that were sealed not long ago, as many as are ever remembered.
+    fn remember_sealed(&self, lake: &Lake, oldest: i64, now: i64) {
+        let mut left = self.shared.limits.repeats;
+        let mut visit = |events: RecordBatch| {
+            self.remember(&events, oldest, now);
+            left = left.saturating_sub(events.num_rows());
+            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let read = lake.rows_since(Table::Events, "ingested_at", oldest, &Columns::NAMES, &mut visit);
+        if let Err(error) = read {
+            tracing::warn!(%error, "repeats of what was sealed in the last minutes may not be recognised");
         }
     }
 
@@ -133,19 +164,18 @@ struct Columns<'b> {
     event_id: &'b StringArray,
     trace_id: &'b StringArray,
     span_id: &'b StringArray,
-    source: Names<'b>,
-    canonical: Names<'b>,
+    source: ArrayRef,
+    canonical: ArrayRef,
 }
 
-/// A column of names that recur.
-type Names<'b> = arrow::array::TypedDictionaryArray<'b, Int32Type, StringArray>;
-
 impl<'b> Columns<'b> {
+    const NAMES: [&'static str; 6] =
+        ["ingested_at", "event_id", "trace_id", "span_id", "source", "canonical"];
+
     fn of(events: &'b RecordBatch) -> Option<Self> {
         let text = |name| events.column_by_name(name)?.as_string_opt::<i32>();
-        let names = |name| {
-            events.column_by_name(name)?.as_dictionary_opt::<Int32Type>()?.downcast_dict::<StringArray>()
-        };
+        // Dictionaries in the log, plain in the tables.
+        let names = |name| cast(events.column_by_name(name)?, &DataType::Utf8).ok();
         Some(Self {
             ingested_at: events
                 .column_by_name("ingested_at")?
@@ -180,9 +210,9 @@ impl<'b> Columns<'b> {
     }
 }
 
-fn name_at<'b>(names: &Names<'b>, row: usize) -> Option<&'b str> {
-    let key = names.keys().is_valid(row).then(|| names.keys().value(row))?;
-    Some(names.values().value(usize::try_from(key).ok()?))
+fn name_at(names: &ArrayRef, row: usize) -> Option<&str> {
+    let names = names.as_string_opt::<i32>()?;
+    names.is_valid(row).then(|| names.value(row))
 }
 
 fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {

@@ -28,7 +28,7 @@ fn open_with(folder: &Path, limits: Limits, options: LogOptions) -> Pipeline {
 
 fn open_at(folder: &Path, limits: Limits, mut options: LogOptions, clock: Clock) -> Pipeline {
     let hot = Arc::new(Hot::new(64 << 20));
-    let mut restored = Restored::new(Arc::clone(&hot), &limits);
+    let mut restored = Restored::new(Arc::clone(&hot), None, &limits);
     options.preamble = codec::preamble().unwrap();
     let (log, _) =
         Log::open(Arc::new(RealDisk), folder, options, &mut |record| restored.take(record)).unwrap();
@@ -120,7 +120,7 @@ fn with_key(body: &str, key: &str) -> Request {
 /// The rows that readers see, as JSON.
 fn rows(pipeline: &Pipeline, table: Table) -> Vec<Value> {
     let mut out = String::new();
-    for record in pipeline.hot().snapshot() {
+    for record in pipeline.hot().snapshot().records {
         if let Some(batch) = record.batch(table).unwrap() {
             let batch: RecordBatch = batch;
             store::json::lines(table, &batch, &mut out);

@@ -1,12 +1,14 @@
 //! [`Disk`] on the machine's own file system.
-use super::{Disk, DiskFile, Listed};
+use super::{Disk, DiskFile, DiskRead, Listed};
 use arrow::buffer::{Buffer, MutableBuffer};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// How much is given up around a place that cannot be read.
 const BAD_BLOCK: usize = 4096;
@@ -38,18 +40,17 @@ impl Disk for RealDisk {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
         let mut files = Vec::new();
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_file() => files.push(Listed { name, bytes: metadata.len() }),
-                Ok(_) => {}
-                // Released by the writing process since the folder was read.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+        for (name, metadata) in entries(folder)? {
+            if metadata.is_file() {
+                files.push(Listed { name, bytes: metadata.len(), modified: modified(&metadata) });
             }
         }
         Ok(files)
+    }
+
+    fn folders(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let folders = entries(folder)?.into_iter().filter(|(_, metadata)| metadata.is_dir());
+        Ok(folders.map(|(name, _)| name).collect())
     }
 
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>> {
@@ -62,15 +63,10 @@ impl Disk for RealDisk {
         Ok(Box::new(RealFile { file }))
     }
 
-    fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskRead>> {
         let file = File::open(path)?;
-        let length = usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(usize::MAX);
-        if let Ok(whole) = read_whole(&file, length) {
-            return Ok(whole);
-        }
-        let mut buffer = MutableBuffer::from_len_zeroed(length);
-        read_around(buffer.as_slice_mut(), |into, offset| file.read_at(into, offset));
-        Ok(buffer.into())
+        let bytes = file.metadata()?.len();
+        Ok(Arc::new(RealRead { file, bytes }))
     }
 
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -87,8 +83,70 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_folder(&self, folder: &Path) -> io::Result<()> {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            other => other,
+        }
+    }
+
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
+    }
+}
+
+/// What is in a folder, but for what has gone since it was read.
+fn entries(folder: &Path) -> io::Result<Vec<(String, fs::Metadata)>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        match entry.metadata() {
+            Ok(metadata) => entries.push((name, metadata)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(entries)
+}
+
+fn modified(metadata: &fs::Metadata) -> i64 {
+    let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since_1970.and_then(|time| i64::try_from(time.as_micros()).ok()).unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct RealRead {
+    file: File,
+    bytes: u64,
+}
+
+impl DiskRead for RealRead {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, limit: u64) -> io::Result<Buffer> {
+        // It may have grown since, or have been trimmed.
+        let length = usize::try_from(self.file.metadata()?.len().min(limit)).unwrap_or(usize::MAX);
+        if let Ok(whole) = read_whole(&self.file, length) {
+            return Ok(whole);
+        }
+        let mut buffer = MutableBuffer::from_len_zeroed(length);
+        read_around(buffer.as_slice_mut(), |into, offset| self.file.read_at(into, offset));
+        Ok(buffer.into())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
     }
 }
 
@@ -118,11 +176,13 @@ impl DiskFile for RealFile {
 
 /// The first `length` bytes of a file. A vector takes them without being zeroed first, which is worth a tenth of the
 /// time, but begins anywhere: so it gets a few bytes before them.
-fn read_whole(file: &File, length: usize) -> io::Result<Buffer> {
+fn read_whole(mut file: &File, length: usize) -> io::Result<Buffer> {
     let mut bytes: Vec<u8> = Vec::with_capacity(length + ALIGN);
     let begin = bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
     bytes.resize(begin, 0);
-    Read::take(file, length as u64).read_to_end(&mut bytes)?;
+    // A file that was opened once may be read several times.
+    file.rewind()?;
+    file.take(length as u64).read_to_end(&mut bytes)?;
     Ok(Buffer::from_vec(bytes).slice(begin))
 }
 
@@ -195,7 +255,19 @@ mod tests {
         RealDisk.truncate(&path, 3).unwrap();
         assert_eq!(&RealDisk.read(&path, u64::MAX).unwrap()[..], b"one");
         let listed = RealDisk.list(path.parent().unwrap()).unwrap();
-        assert_eq!(listed, [Listed { name: "file".into(), bytes: 3 }]);
+        assert_eq!((listed.len(), &*listed[0].name, listed[0].bytes), (1, "file", 3));
+        assert!(listed[0].modified > 1_700_000_000_000_000);
+        assert_eq!(RealDisk.folders(folder.path()).unwrap(), ["a"]);
+        let (second, third) = (path.with_extension("2"), path.with_extension("3"));
+        RealDisk.link(&path, &second).unwrap();
+        assert_eq!(RealDisk.link(&path, &second).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        RealDisk.rename(&second, &third).unwrap();
+        let open = RealDisk.open(&third).unwrap();
+        RealDisk.remove(&third).unwrap();
+        let mut byte = [0];
+        open.read_at(1, &mut byte).unwrap();
+        assert_eq!((byte, open.bytes(), &open.read(9).unwrap()[..]), (*b"n", 3, &b"one"[..]));
+        RealDisk.remove_folder(path.parent().unwrap()).unwrap();
         RealDisk.remove(&path).unwrap();
         assert!(RealDisk.read(&path, 1).is_err());
     }

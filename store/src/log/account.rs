@@ -79,13 +79,6 @@ impl<'a> Account<'a> {
         self.unreadable(bytes);
     }
 
-    /// A segment that was there a moment ago: the process that writes the log has released it, and all before it.
-    pub(super) fn released_segment(&mut self) {
-        self.end_run();
-        self.run = None;
-        self.numbers.clear();
-    }
-
     /// Bytes that are not a frame and should be.
     pub(super) fn unreadable(&mut self, bytes: u64) {
         self.stretches.push((self.expected.saturating_sub(1), bytes));

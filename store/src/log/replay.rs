@@ -7,9 +7,11 @@ use super::format::{self, ALIGN, BadHeader, LABELS_END, SegmentHeader};
 use super::ranges::Ranges;
 use super::scan::{self, Piece};
 use super::{LogError, Record, Replay};
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskRead};
 use arrow::buffer::Buffer;
+use std::cmp::Reverse;
 use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ struct Surveyed {
     number: u64,
     path: PathBuf,
     bytes: u64,
+    /// Open, so that it can be read when it has been released since.
+    file: io::Result<Arc<dyn DiskRead>>,
     header: Option<SegmentHeader>,
 }
 
@@ -90,10 +94,17 @@ impl Survey {
         let error = |error| LogError::Folder { folder: folder.to_owned(), error };
         let listed = disk.list(folder).map_err(error)?;
         let mut survey = Self { segments: Vec::new(), voids: Ranges::default() };
-        for file in listed {
-            let Some(number) = format::number(&file.name) else { continue };
-            let path = folder.join(&file.name);
-            let header = match header(disk, &path) {
+        let mut numbered: Vec<_> =
+            listed.into_iter().filter_map(|file| Some((format::number(&file.name)?, file))).collect();
+        // Released from the oldest on: opened from the newest on, none is missing between two that are there.
+        numbered.sort_unstable_by_key(|(number, _)| Reverse(*number));
+        for (number, listed) in numbered {
+            let path = folder.join(&listed.name);
+            let file = disk.open(&path);
+            if is_gone(&file) {
+                break;
+            }
+            let header = match header(&file) {
                 Ok(header) => Some(header),
                 Err(BadHeader::Newer(version)) => return Err(LogError::Newer { path, version }),
                 Err(BadHeader::Damaged) => None,
@@ -101,20 +112,40 @@ impl Survey {
             for (first, last) in header.iter().flat_map(|header| &header.voids) {
                 survey.voids.add(*first, *last);
             }
-            survey.segments.push(Surveyed { number, path, bytes: file.bytes, header });
+            survey.segments.push(Surveyed { number, path, bytes: listed.bytes, file, header });
         }
-        survey.segments.sort_unstable_by_key(|segment| segment.number);
+        survey.segments.reverse();
         Ok(survey)
     }
 
-    /// Hands out every intact record, in order.
-    pub(super) fn replay(self, disk: &dyn Disk, visit: &mut dyn FnMut(Record)) -> Past {
+    /// Leaves out the oldest segments, as far as all of their records are at or below a sequence.
+    pub(super) fn skip_to(&mut self, after: u64) {
+        let first_of = |segment: &Surveyed| segment.header.as_ref().map(|header| header.first);
+        let newer =
+            self.segments.iter().rposition(|segment| first_of(segment).is_some_and(|f| f <= after + 1));
+        self.segments.drain(..newer.unwrap_or_default());
+    }
+
+    /// Hands out every intact record, in order, until it is told to stop.
+    pub(super) fn replay(self, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Past {
         let Self { segments, voids } = self;
         let next_number = segments.last().map_or(1, |segment| segment.number + 1);
         let account = Account::new(&voids);
-        let mut reader =
-            Reader { disk, visit, account, preamble: Arc::default(), floor: 1, unwitnessed: Vec::new() };
-        let segments: Vec<_> = segments.into_iter().filter_map(|segment| reader.segment(segment)).collect();
+        let mut reader = Reader {
+            visit,
+            stopped: false,
+            account,
+            preamble: Arc::default(),
+            floor: 1,
+            unwitnessed: Vec::new(),
+        };
+        let mut past = Vec::with_capacity(segments.len());
+        for segment in segments {
+            if !reader.stopped {
+                past.push(reader.segment(segment));
+            }
+        }
+        let segments = past;
         let floor = reader.floor.max(voids.as_slice().last().map_or(1, |void| void.1 + 1));
         let (replay, unwitnessed) = (reader.account.finish(), reader.unwitnessed);
         // Sequences that may stand in what could not be read are not given again: it may be readable tomorrow.
@@ -123,15 +154,22 @@ impl Survey {
     }
 }
 
-fn header(disk: &dyn Disk, path: &Path) -> Result<SegmentHeader, BadHeader> {
-    let labels = disk.read(path, LABELS_END).map_err(|_| BadHeader::Damaged)?;
+fn header(file: &io::Result<Arc<dyn DiskRead>>) -> Result<SegmentHeader, BadHeader> {
+    let read = |limit| file.as_ref().ok()?.read(limit).ok();
+    let labels = read(LABELS_END).ok_or(BadHeader::Damaged)?;
     let frames = SegmentHeader::frames_begin(&labels).ok_or(BadHeader::Damaged)?;
-    SegmentHeader::decode(&disk.read(path, frames).map_err(|_| BadHeader::Damaged)?)
+    SegmentHeader::decode(&read(frames).ok_or(BadHeader::Damaged)?)
+}
+
+/// Released by the writing process since the folder was listed.
+fn is_gone<T>(file: &io::Result<T>) -> bool {
+    file.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 struct Reader<'a> {
-    disk: &'a dyn Disk,
-    visit: &'a mut dyn FnMut(Record),
+    visit: &'a mut dyn FnMut(Record) -> ControlFlow<()>,
+    /// Nobody wants more.
+    stopped: bool,
     account: Account<'a>,
     /// The newest preamble: segments with the same share it.
     preamble: Arc<[u8]>,
@@ -142,13 +180,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads one segment; `None` when it is gone.
-    fn segment(&mut self, segment: Surveyed) -> Option<PastSegment> {
-        let content = self.disk.read(&segment.path, u64::MAX);
-        if content.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            self.account.released_segment();
-            return None;
-        }
+    fn segment(&mut self, segment: Surveyed) -> PastSegment {
+        let content = segment.file.and_then(|file| file.read(u64::MAX));
         self.account.file(segment.number);
         let first = self.account.expected();
         let mut past = PastSegment {
@@ -164,7 +197,7 @@ impl Reader<'_> {
             Some(header) => self.with_header(&header, content, &mut past),
             None => self.without_header(content, &mut past),
         }
-        Some(past)
+        past
     }
 
     fn with_header(&mut self, header: &SegmentHeader, content: io::Result<Buffer>, past: &mut PastSegment) {
@@ -223,7 +256,7 @@ impl Reader<'_> {
                 if self.witness(|account| account.intact(header)) {
                     let frame = payload - ALIGN;
                     self.needs_witness(past, content, if frame == begin { 0 } else { frame });
-                    (self.visit)(Record {
+                    self.hand_out(Record {
                         sequence: header.sequence,
                         schema: header.schema,
                         payload: content.slice_with_length(*payload, header.length),
@@ -236,6 +269,12 @@ impl Reader<'_> {
                 self.witness(|account| account.spoiled(header, *bytes as u64));
             }
             Piece::Unreadable { bytes } => self.account.unreadable(*bytes as u64),
+        }
+    }
+
+    fn hand_out(&mut self, record: Record) {
+        if !self.stopped {
+            self.stopped = (self.visit)(record).is_break();
         }
     }
 

@@ -126,7 +126,7 @@ fn every_table_survives_the_record() {
     for sequence in 1..=2 {
         hot.publish(HotRecord::new(sequence, bytes.clone(), Arc::clone(&decoder)).unwrap());
     }
-    let snapshot = hot.snapshot();
+    let snapshot = hot.snapshot().records;
     assert_eq!(snapshot.len(), 1, "the oldest makes room");
     assert_eq!((hot.size().events, hot.size().evicted), (5, 1));
     let record = &snapshot[0];

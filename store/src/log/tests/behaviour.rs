@@ -247,12 +247,37 @@ fn reading_while_writing() {
                 assert!(record.sequence > last);
                 last = record.sequence;
                 assert_eq!(&record.payload[..], (last - 1).to_le_bytes().repeat(200));
-            })
-            .unwrap();
+            });
             assert_eq!((replay.damaged, replay.unreadable_segments), (0, 0), "{replay:?}");
             reads += 1;
         }
     });
+}
+
+#[test]
+fn a_view_holds_what_is_released_after_it_and_begins_where_it_is_asked_to() {
+    let disk = SimDisk::new(1);
+    let (log, ..) = open(&disk, LogOptions { segment_bytes: 1 << 12, ..options() });
+    for n in 1..=200_u64 {
+        assert_eq!(store(&log, n.to_le_bytes().repeat(40)).unwrap(), n);
+    }
+    for after in [0, 1, 7, 100, 199, 200, 500] {
+        let view = LogView::open(&disk, Path::new(FOLDER)).unwrap();
+        let mut seen = Vec::new();
+        view.read(after, &mut |record| {
+            seen.push(record.sequence);
+            if seen.len() == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(seen, (after + 1..=200).take(60).collect::<Vec<_>>(), "after {after}");
+    }
+    let view = LogView::open(&disk, Path::new(FOLDER)).unwrap();
+    assert!(log.release(150).unwrap() > 3);
+    let mut seen = 0;
+    let replay = view.read(20, &mut |_| {
+        seen += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!((seen, replay.damaged), (180, 0));
 }
 
 #[test]

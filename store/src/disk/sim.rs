@@ -3,7 +3,7 @@
 //! It keeps apart what programs see and what has reached the platter. A power loss keeps any subset of the 512-byte
 //! sectors, lengths and names that were not synced. A failed sync does the same, and forgets that they were not: the
 //! next sync says yes without them, as kernels do.
-use crate::disk::{Disk, DiskFile, Listed};
+use crate::disk::{Disk, DiskFile, DiskRead, Listed};
 use arrow::buffer::{Buffer, MutableBuffer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice};
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const SECTOR: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Create,
     Append,
     Sync,
     SyncDir,
     Remove,
     Truncate,
+    Link,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -48,10 +49,10 @@ struct State {
 
 /// See above. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SimDisk(Arc<Mutex<State>>);
+pub(crate) struct SimDisk(Arc<Mutex<State>>);
 
 impl SimDisk {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let disk = Self::default();
         disk.state().random = seed;
         disk
@@ -62,48 +63,48 @@ impl SimDisk {
     }
 
     /// Lets every operation of this kind fail with this error number, until 0 is given.
-    pub(super) fn fail(&self, operation: Operation, errno: i32) {
+    pub(crate) fn fail(&self, operation: Operation, errno: i32) {
         match errno {
             0 => self.state().faults.remove(&operation),
             errno => self.state().faults.insert(operation, errno),
         };
     }
 
-    pub(super) fn fail_one_in(&self, rate: u64) {
+    pub(crate) fn fail_one_in(&self, rate: u64) {
         self.state().fault_rate = rate;
     }
 
     /// From the operation with this number on, nothing works any more.
-    pub(super) fn crash_at(&self, operation: u64) {
+    pub(crate) fn crash_at(&self, operation: u64) {
         let mut state = self.state();
         state.crash_at = Some(state.operations + operation);
     }
 
-    pub(super) fn crashed(&self) -> bool {
+    pub(crate) fn crashed(&self) -> bool {
         self.state().crashed
     }
 
     /// The same machine after the process was killed: everything it saw is still there.
-    pub(super) fn after_kill(&self) -> Self {
+    pub(crate) fn after_kill(&self) -> Self {
         let mut state = self.state().clone();
         state.restart();
         Self(Arc::new(Mutex::new(state)))
     }
 
     /// The machine after a power loss.
-    pub(super) fn after_power_loss(&self) -> Self {
+    pub(crate) fn after_power_loss(&self) -> Self {
         let mut state = self.state().clone();
         state.restart();
         state.lose_power();
         Self(Arc::new(Mutex::new(state)))
     }
 
-    pub(super) fn file(&self, path: &Path) -> Vec<u8> {
+    pub(crate) fn file(&self, path: &Path) -> Vec<u8> {
         let state = self.state();
         state.inodes[&state.names[path]].seen.clone()
     }
 
-    pub(super) fn put(&self, path: &Path, bytes: Vec<u8>) {
+    pub(crate) fn put(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.state();
         let inode = state.names.get(path).copied().unwrap_or(state.next_inode);
         state.next_inode = state.next_inode.max(inode + 1);
@@ -113,7 +114,7 @@ impl SimDisk {
         state.inodes.insert(inode, content);
     }
 
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.state().names.keys().cloned().collect()
     }
 }
@@ -241,12 +242,22 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn folders(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let state = self.state();
+        let below = state.names.keys().filter_map(|path| path.strip_prefix(folder).ok());
+        let folders =
+            below.filter(|path| path.components().count() > 1).filter_map(|path| path.iter().next());
+        let names: BTreeSet<String> = folders.map(|name| name.to_str().unwrap().to_owned()).collect();
+        Ok(names.into_iter().collect())
+    }
+
     fn list(&self, folder: &Path) -> io::Result<Vec<Listed>> {
         let state = self.state();
         let files = state.names.iter().filter(|(path, _)| path.parent() == Some(folder));
         let listed = files.map(|(path, inode)| Listed {
             name: path.file_name().unwrap().to_str().unwrap().to_owned(),
             bytes: state.inodes[inode].seen.len() as u64,
+            modified: 0,
         });
         Ok(listed.collect())
     }
@@ -267,13 +278,10 @@ impl Disk for SimDisk {
         failure.map_or_else(|| Ok(Box::new(SimFile { disk: self.clone(), number, at: 0 }) as _), Err)
     }
 
-    fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskRead>> {
         let state = self.state();
-        let inode = state.names.get(path).ok_or(ErrorKind::NotFound)?;
-        let seen = &state.inodes[inode].seen;
-        let mut buffer = MutableBuffer::new(seen.len());
-        buffer.extend_from_slice(&seen[..seen.len().min(limit as usize)]);
-        Ok(buffer.into())
+        let number = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
+        Ok(Arc::new(SimRead { disk: self.clone(), number }))
     }
 
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -309,12 +317,67 @@ impl Disk for SimDisk {
         state.names.remove(path).map(|_| ()).ok_or(ErrorKind::NotFound.into())
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::Link) {
+            return Err(error);
+        }
+        let number = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
+        if state.names.contains_key(to) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        state.names.insert(to.to_owned(), number);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(error) = state.begin(Operation::Link) {
+            return Err(error);
+        }
+        let number = state.names.remove(from).ok_or(ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), number);
+        Ok(())
+    }
+
+    fn remove_folder(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn sync_dir(&self, _folder: &Path) -> io::Result<()> {
         let mut state = self.state();
         if let Some(error) = state.begin(Operation::SyncDir) {
             return Err(error);
         }
         state.platter_names = state.names.clone();
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct SimRead {
+    disk: SimDisk,
+    number: u64,
+}
+
+impl DiskRead for SimRead {
+    fn bytes(&self) -> u64 {
+        self.disk.state().inodes[&self.number].seen.len() as u64
+    }
+
+    fn read(&self, limit: u64) -> io::Result<Buffer> {
+        let state = self.disk.state();
+        let seen = &state.inodes[&self.number].seen;
+        let mut buffer = MutableBuffer::new(seen.len());
+        buffer.extend_from_slice(&seen[..seen.len().min(limit as usize)]);
+        Ok(buffer.into())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let state = self.disk.state();
+        let seen = state.inodes[&self.number].seen.get(offset as usize..).unwrap_or_default();
+        let part = seen.get(..into.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(part);
         Ok(())
     }
 }

@@ -1,0 +1,131 @@
+//! Sealing alone: records of the log into files of the tables, on a real disk, without sockets.
+//!
+//! `cargo bench --bench seal [-- LINES]` makes lines of every dialect, classifies them into records of a thousand
+//! lines, and seals those in chunks, as the server does under load. It says what a million events cost in CPU time
+//! and how much smaller the files are than the lines, and then the same after compaction.
+
+use arrow::buffer::Buffer;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Table;
+use store::codec::{Decoder, Encoder};
+use store::disk::{Disk, RealDisk};
+use store::hot::HotRecord;
+use store::lake::{Lake, LakeOptions, Retention};
+use store::rows::{EventRow, EventRows};
+use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
+
+struct Keep<'k> {
+    rows: &'k mut EventRows,
+}
+
+impl Sink for Keep<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        self.rows.push(EventRow { event, ingested_at: event.context.time + 1_500 });
+    }
+    fn call(&mut self, _: &Call<'_>) {}
+    fn unrecognized(&mut self, _: Reason) {}
+}
+
+/// Bytes of the log that are sealed at once.
+const CHUNK: usize = 32 << 20;
+const BATCH: usize = 1000;
+
+#[allow(clippy::print_stdout, clippy::cast_precision_loss)]
+fn main() -> anyhow::Result<()> {
+    let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(2_000_000);
+    let (records, lines) = records(count)?;
+    let folder = tempfile::tempdir()?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let options = LakeOptions {
+        retention: [Retention::default(); Table::ALL.len()],
+        grace: Duration::ZERO,
+        clock: || jiff::Timestamp::now().as_microsecond(),
+    };
+    let lake = Lake::open(&disk, folder.path(), options)?;
+    let (begin, mut rest) = (cpu_time(), &records[..]);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let mut fits = |record: &Arc<HotRecord>| {
+            bytes += record.bytes();
+            bytes <= CHUNK
+        };
+        let (chunk, left) = rest.split_at(rest.iter().take_while(|record| fits(record)).count().max(1));
+        lake.seal(chunk, chunk[chunk.len() - 1].sequence)?;
+        rest = left;
+    }
+    let sealed = cpu_time() - begin;
+    let files = lake.files(Table::Events);
+    let events = files.rows() as f64;
+    println!(
+        "sealed: {events} events of {count} lines into {} files, {:.2} CPU s a million events, {:.1} bytes an event, \
+         {:.1} times smaller than the lines",
+        files.files.len(),
+        sealed.as_secs_f64() * 1e6 / events,
+        files.bytes() as f64 / events,
+        lines as f64 / files.bytes() as f64,
+    );
+    let begin = cpu_time();
+    while lake.upkeep(Table::Events)?.merged > 0 {}
+    let compacted = cpu_time() - begin;
+    let files = lake.files(Table::Events);
+    println!(
+        "compacted: {} files, {:.2} CPU s a million events, {:.1} bytes an event, {:.1} times smaller than the lines",
+        files.files.len(),
+        compacted.as_secs_f64() * 1e6 / events,
+        files.bytes() as f64 / events,
+        lines as f64 / files.bytes() as f64,
+    );
+    columns(&lake, folder.path(), events)
+}
+
+/// What the columns take.
+#[allow(clippy::print_stdout, clippy::cast_precision_loss)]
+fn columns(lake: &Lake, folder: &std::path::Path, events: f64) -> anyhow::Result<()> {
+    let mut sizes = std::collections::BTreeMap::<String, i64>::new();
+    for file in &lake.files(Table::Events).files {
+        let path = folder.join("tables/events").join(&file.path);
+        let file = store::lake::file::OpenFile::open(&RealDisk, &path, Table::Events)?;
+        for column in file.footer().row_groups().iter().flat_map(|group| group.columns()) {
+            *sizes.entry(column.column_path().string()).or_default() += column.compressed_size();
+        }
+    }
+    let mut sizes: Vec<_> = sizes.into_iter().collect();
+    sizes.sort_by_key(|(_, size)| -size);
+    for (name, size) in sizes.iter().take(16) {
+        println!("  {name:<16} {:6.2} bytes an event", *size as f64 / events);
+    }
+    Ok(())
+}
+
+/// Records of the log, and the length of the lines they came from.
+fn records(count: usize) -> anyhow::Result<(Vec<Arc<HotRecord>>, usize)> {
+    let rules = Arc::new(Rules::new(Registry::builtin()?, HashKey::FIXED, Limits::default()));
+    let (mut classifier, mut rows) = (Classifier::new(rules), EventRows::default());
+    let (decoder, mut encoder) = (Arc::new(Decoder::current()?), Encoder::default());
+    let mut traffic = demo::Traffic::with_mix(7, demo::Mix::Everyday);
+    let (mut records, mut bytes, mut line, mut number) = (Vec::new(), 0, Vec::new(), 0_u128);
+    while number < count as u128 {
+        for _ in 0..BATCH {
+            line.clear();
+            traffic.next_line(&mut line);
+            bytes += line.len();
+            number += 1;
+            let identity = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            let origin =
+                Origin { arrival: i64::MAX / 2, source: Some("bench"), identity, ..Origin::default() };
+            classifier.classify(line.trim_ascii_end(), &origin, &mut Keep { rows: &mut rows });
+        }
+        let mut record = Vec::new();
+        encoder.append(&mut record, Table::Events, rows.finish()?)?;
+        let sequence = records.len() as u64 + 1;
+        records.push(Arc::new(HotRecord::new(sequence, Buffer::from_vec(record), Arc::clone(&decoder))?));
+    }
+    Ok((records, bytes))
+}
+
+/// Of the whole process: the tables have threads of their own.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}

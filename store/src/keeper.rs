@@ -1,0 +1,312 @@
+//! The keeper of the lake: seals what is hot, and looks after the tables, in the background.
+//!
+//! Two threads. The *sealer* seals when enough has gathered or the oldest rows are old enough; then it lets the hot
+//! buffer and the log go of them. *Upkeep* merges, expires, checkpoints and clears away, with what ingest and sealing
+//! leave of the processor.
+//!
+//! What always holds:
+//! - The log is released one seal later than it could be: the rows of the newest commit of every table are still in
+//!   it, should that commit turn out to be damaged.
+//! - What fails is tried again, later and later, and is seen in [`KeeperStats`]; nothing is let go meanwhile.
+//! - At most `seal_bytes` of the log are sealed at once, so the memory that it takes is bounded.
+
+use crate::directory::DataDirectory;
+use crate::disk::Disk;
+use crate::hot::{Hot, HotRecord};
+use crate::lake::{Lake, LakeError, LakeOptions};
+use crate::log::{Log, LogError, LogView};
+use crate::schema::Table;
+use crate::snapshot::Decoders;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use stats::Counters;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+mod stats;
+
+pub use stats::{KeeperStats, TableSize};
+
+/// How often the sealer looks whether there is something to do.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often upkeep does, when the last round found nothing.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// How long to wait after a failure, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Upkeep is to have what others leave.
+const UPKEEP_NICENESS: i32 = 10;
+
+/// When rows are sealed.
+#[derive(Debug, Clone, Copy)]
+pub struct SealOptions {
+    /// When so many bytes of the log have gathered; also how much is sealed at once.
+    pub bytes: usize,
+    /// When so many rows have gathered.
+    pub rows: u64,
+    /// When the oldest is so old.
+    pub age: Duration,
+}
+
+/// Everything that the keeper looks after.
+#[derive(Debug)]
+pub struct Kept {
+    /// The file system.
+    pub disk: Arc<dyn Disk>,
+    /// The data directory.
+    pub directory: DataDirectory,
+    /// The log, to be released.
+    pub log: Log,
+    /// What is to be sealed.
+    pub hot: Arc<Hot>,
+    /// When.
+    pub seal: SealOptions,
+    /// How the tables are kept.
+    pub tables: LakeOptions,
+}
+
+/// The keeper. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+    stop: Arc<Mutex<Option<Sender<()>>>>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    kept: Kept,
+    /// None while the tables cannot be opened.
+    lake: RwLock<Option<Arc<Lake>>>,
+    counters: Counters,
+}
+
+impl Keeper {
+    /// Starts the threads. Tables that could not be opened are tried again: until then the log keeps everything.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn start(kept: Kept, lake: Option<Arc<Lake>>) -> io::Result<Self> {
+        let shared = Arc::new(Shared { kept, lake: RwLock::new(lake), counters: Counters::default() });
+        // Nothing is ever sent: that the sender is gone is the message.
+        let (stop, stopped) = bounded(0);
+        let sealer =
+            Sealer { shared: Arc::clone(&shared), stopped: stopped.clone(), done: 0, retry: RETRY.0 };
+        let upkeep = Upkeep { shared: Arc::clone(&shared), stopped };
+        let threads = vec![
+            thread::Builder::new().name("sealer".into()).spawn(move || sealer.run())?,
+            thread::Builder::new().name("upkeep".into()).spawn(move || upkeep.run())?,
+        ];
+        Ok(Self { shared, stop: Arc::new(Mutex::new(Some(stop))), threads: Arc::new(Mutex::new(threads)) })
+    }
+
+    /// Seals what is left, and stops. To be called when nothing is written to the log any more. Blocks.
+    pub fn stop(&self) {
+        drop(self.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the keeper panicked");
+            }
+        }
+    }
+
+    /// The tables; none while they cannot be opened.
+    #[must_use]
+    pub fn lake(&self) -> Option<Arc<Lake>> {
+        self.shared.lake()
+    }
+
+    /// What was done so far, and how things stand.
+    #[must_use]
+    pub fn stats(&self) -> KeeperStats {
+        self.shared.counters.read(self.lake().as_deref())
+    }
+}
+
+impl Shared {
+    fn lake(&self) -> Option<Arc<Lake>> {
+        self.lake.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The tables, opened if they have not been.
+    fn open_lake(&self) -> Result<Arc<Lake>, LakeError> {
+        if let Some(lake) = self.lake() {
+            return Ok(lake);
+        }
+        let Kept { disk, directory, tables, .. } = &self.kept;
+        let lake = Arc::new(Lake::open(disk, directory.path(), tables.clone())?);
+        *self.lake.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&lake));
+        Ok(lake)
+    }
+}
+
+/// Why sealing did not work.
+#[derive(Debug, thiserror::Error)]
+enum SealError {
+    #[error(transparent)]
+    Lake(#[from] LakeError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("the log could not be released: {0}")]
+    Release(io::Error),
+}
+
+struct Sealer {
+    shared: Arc<Shared>,
+    stopped: Receiver<()>,
+    /// Everything up to here is in all tables.
+    done: u64,
+    retry: Duration,
+}
+
+impl Sealer {
+    fn run(mut self) {
+        let mut wait = LOOK_EVERY;
+        while self.stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = self.attempt(false);
+        }
+        // What is left, once: the log has it in any case.
+        self.attempt(true);
+    }
+
+    /// Seals what is due, and says when to look again.
+    fn attempt(&mut self, everything: bool) -> Duration {
+        match self.seal_due(everything) {
+            Ok(()) => {
+                self.shared.counters.seals_work();
+                self.retry = RETRY.0;
+                LOOK_EVERY
+            }
+            Err(error) => {
+                self.shared.counters.seal_failed(&error.to_string());
+                tracing::error!(%error, retry_in_s = self.retry.as_secs(), "sealing failed; the log keeps the rows");
+                let wait = self.retry;
+                self.retry = (wait * 2).min(RETRY.1);
+                wait
+            }
+        }
+    }
+
+    fn seal_due(&mut self, everything: bool) -> Result<(), SealError> {
+        while self.is_due(everything) {
+            let lake = self.shared.open_lake()?;
+            let records = self.next_records()?;
+            let Some(up_to) = records.last().map(|record| record.sequence) else {
+                // What made room is not in the log either: it was sealed before this process began.
+                self.done = self.done.max(self.shared.kept.hot.evicted());
+                break;
+            };
+            let begun = Instant::now();
+            let sealed = lake.seal(&records, up_to)?;
+            self.shared.counters.sealed(records.len() as u64, sealed, begun.elapsed());
+            drop(records);
+            self.let_go(up_to)?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, everything: bool) -> bool {
+        let Kept { hot, seal, .. } = &self.shared.kept;
+        let size = hot.size();
+        hot.evicted() > self.done
+            || size.bytes >= seal.bytes
+            || size.rows >= seal.rows
+            || (everything && size.records > 0)
+            || hot.age().is_some_and(|age| age >= seal.age)
+    }
+
+    /// The oldest records that are not sealed yet: from memory, or from the log where they had to make room.
+    fn next_records(&self) -> Result<Vec<Arc<HotRecord>>, LogError> {
+        let Kept { hot, seal, disk, directory, .. } = &self.shared.kept;
+        let snapshot = hot.snapshot();
+        let mut chunk = Chunk { records: Vec::new(), left: seal.bytes };
+        if snapshot.evicted > self.done {
+            let first_hot = snapshot.records.first().map_or(u64::MAX, |record| record.sequence);
+            let mut decoders = Decoders::default();
+            LogView::open(&**disk, &directory.log())?.read(self.done, &mut |record| {
+                if record.sequence >= first_hot || record.sequence > snapshot.evicted {
+                    return ControlFlow::Break(());
+                }
+                let sequence = record.sequence;
+                match decoders.record(record) {
+                    Ok(record) => chunk.take(Arc::new(record)),
+                    Err(error) => {
+                        tracing::error!(sequence, %error, "a record of the log cannot be understood");
+                        ControlFlow::Continue(())
+                    }
+                }
+            });
+        }
+        for record in snapshot.records.into_iter().filter(|record| record.sequence > self.done) {
+            if chunk.is_full() || chunk.take(record).is_break() {
+                break;
+            }
+        }
+        Ok(chunk.records)
+    }
+
+    /// Lets memory and log go of what is sealed: the log of what was sealed before this.
+    fn let_go(&mut self, up_to: u64) -> Result<(), SealError> {
+        let before = std::mem::replace(&mut self.done, up_to);
+        self.shared.kept.hot.release(up_to);
+        self.shared.kept.log.release(before).map_err(SealError::Release)?;
+        Ok(())
+    }
+}
+
+/// Records that are sealed together.
+struct Chunk {
+    records: Vec<Arc<HotRecord>>,
+    left: usize,
+}
+
+impl Chunk {
+    fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    fn take(&mut self, record: Arc<HotRecord>) -> ControlFlow<()> {
+        self.left = self.left.saturating_sub(record.bytes());
+        self.records.push(record);
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+struct Upkeep {
+    shared: Arc<Shared>,
+    stopped: Receiver<()>,
+}
+
+impl Upkeep {
+    fn run(self) {
+        if let Err(error) = rustix::process::setpriority_process(None, UPKEEP_NICENESS) {
+            tracing::debug!(%error, "upkeep runs with the priority of all others");
+        }
+        let mut wait = UPKEEP_EVERY;
+        while self.stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = if self.round() { Duration::ZERO } else { UPKEEP_EVERY };
+        }
+    }
+
+    /// One round over all tables; true when it is worth another at once.
+    fn round(&self) -> bool {
+        let Some(lake) = self.shared.lake() else { return false };
+        let mut is_worth_another = false;
+        for table in Table::ALL {
+            let begun = Instant::now();
+            match lake.upkeep(table) {
+                Ok(kept) => {
+                    is_worth_another |= kept.merged > 0;
+                    self.shared.counters.kept(kept, begun.elapsed());
+                }
+                Err(error) => {
+                    self.shared.counters.upkeep_failed(&error.to_string());
+                    tracing::error!(table = table.name(), %error, "upkeep failed; the table is as it was");
+                }
+            }
+        }
+        is_worth_another
+    }
+}

@@ -1,0 +1,315 @@
+//! The lake: what has left the log, in open tables.
+//!
+//! Each table is a Delta table of sorted Parquet files, one folder a day, that other programs open as it is. Rows are
+//! sealed into it from the log (`seal`), small files are merged (`compact`), old ones leave (`retain`), and what no
+//! table names any more leaves the disk (`vacuum`).
+//!
+//! What always holds:
+//! - **A row of the log is in its table exactly once**, whatever is killed, torn or reported wrongly: see `table`.
+//! - What is committed is durable, data before names and names before answers: see `folder` and `file`.
+//! - Readers keep what they have begun to read: see `vacuum`.
+//! - Only this module names `deltalake`.
+
+mod checkpoint;
+mod compact;
+pub mod evolve;
+pub mod file;
+pub mod files;
+mod folder;
+pub mod layout;
+mod merge;
+mod retain;
+mod seal;
+pub mod sorted;
+mod start;
+pub mod statistics;
+mod sums;
+mod table;
+#[cfg(test)]
+mod tests;
+mod vacuum;
+
+pub use compact::LARGE_BYTES;
+pub use retain::Retention;
+pub use seal::Sealed;
+pub use vacuum::Vacuumed;
+
+use crate::codec::CodecError;
+use crate::directory::TABLES;
+use crate::disk::Disk;
+use crate::hot::HotRecord;
+use crate::schema::Table;
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use deltalake_core::{DeltaTable, DeltaTableError};
+use file::{OpenFile, path_of};
+use files::{DataFile, Files};
+use parquet::errors::ParquetError;
+use std::cmp::Reverse;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use table::{Change, SealedTable};
+use tokio::runtime::Runtime;
+
+/// Rows that are read of a file at once.
+pub(crate) const BATCH_ROWS: usize = 8192;
+
+/// Why something could not be done to the tables.
+#[derive(Debug, thiserror::Error)]
+pub enum LakeError {
+    /// A table is damaged in a way that cannot be mended here: look at it with `faultline check`.
+    #[error("the table {} is damaged: {}: {why}; `faultline check` says more; put that file back from a backup",
+        .table.name(), .path.display())]
+    Damaged {
+        /// The table.
+        table: Table,
+        /// What is damaged.
+        path: PathBuf,
+        /// In which way.
+        why: String,
+    },
+    /// The disk refused: try again later.
+    #[error("the disk failed: {0}")]
+    Disk(#[from] io::Error),
+    /// The table's log could not be read or written: try again later.
+    #[error("the table's log failed: {0}")]
+    Delta(#[from] DeltaTableError),
+    /// A file could not be read or written: try again later.
+    #[error("a table's file failed: {0}")]
+    Parquet(#[from] ParquetError),
+    /// Rows are not what they should be: a defect.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// A record is not what it should be: a defect.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+/// How the lake is kept.
+#[derive(Debug, Clone)]
+pub struct LakeOptions {
+    /// How much of each table is kept, by [`Table::ALL`].
+    pub retention: [Retention; Table::ALL.len()],
+    /// How long what has left a table stays on disk, for those who are reading it.
+    pub grace: Duration,
+    /// What time it is, in microseconds since 1970.
+    pub clock: fn() -> i64,
+}
+
+/// What one round of upkeep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Files that were merged.
+    pub merged: u64,
+    /// Files that became of them.
+    pub merged_into: u64,
+    /// Their bytes.
+    pub merged_bytes: u64,
+    /// Files that expired.
+    pub expired: u64,
+    /// Checkpoints that were written.
+    pub checkpoints: u64,
+    /// Files of the tables' logs that were removed.
+    pub log_files: u64,
+    /// Files that left the disk.
+    pub vacuumed: Vacuumed,
+}
+
+impl std::ops::AddAssign for Kept {
+    fn add_assign(&mut self, other: Self) {
+        self.merged += other.merged;
+        self.merged_into += other.merged_into;
+        self.merged_bytes += other.merged_bytes;
+        self.expired += other.expired;
+        self.checkpoints += other.checkpoints;
+        self.log_files += other.log_files;
+        self.vacuumed.files += other.vacuumed.files;
+        self.vacuumed.bytes += other.vacuumed.bytes;
+    }
+}
+
+/// The tables.
+#[derive(Debug)]
+pub struct Lake {
+    tables: Vec<SealedTable>,
+    options: LakeOptions,
+    /// Everything in the log up to here is in every table, as far as this process has sealed it.
+    sealed: AtomicU64,
+    /// What was found bad and set aside when it was opened.
+    set_aside: Vec<String>,
+    /// Dropped last: the tables work on it.
+    _runtime: Runtime,
+}
+
+impl Lake {
+    /// Opens the tables below a folder, or makes them. The newest commit of each is looked at first, and set aside if it
+    /// is bad.
+    ///
+    /// # Errors
+    /// When the disk refuses, or a table is damaged.
+    pub fn open(disk: &Arc<dyn Disk>, folder: &Path, options: LakeOptions) -> Result<Self, LakeError> {
+        let runtime = runtime()?;
+        let now_ms = (options.clock)() / 1000;
+        let (mut tables, mut set_aside) = (Vec::new(), Vec::new());
+        for table in Table::ALL {
+            let (root, aside) = (folder.join(TABLES).join(table.name()), folder.join("set-aside"));
+            let examined = start::Examined { disk: &**disk, table, root: &root, set_aside: &aside, now_ms };
+            set_aside.extend(examined.look_through()?);
+            tables.push(SealedTable::open(table, Arc::clone(disk), &root, runtime.handle().clone())?);
+        }
+        Ok(Self { tables, options, sealed: AtomicU64::new(0), set_aside, _runtime: runtime })
+    }
+
+    /// A table as it stands on the disk, without changing anything there. One that was never made has no files.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_only(table: Table, disk: &Arc<dyn Disk>, root: &Path) -> Result<Files, LakeError> {
+        let runtime = runtime()?;
+        let store = table::log_store(disk, root)?;
+        runtime.block_on(async {
+            let mut delta = DeltaTable::new(store);
+            if !delta.verify_deltatable_existence().await? {
+                return Ok(Files { table, version: 0, sealed: 0, files: Vec::new() });
+            }
+            delta.load().await?;
+            Ok(table::files(table, &delta).await?)
+        })
+    }
+
+    /// What was found bad, and set aside, when the tables were opened.
+    #[must_use]
+    pub fn set_aside(&self) -> &[String] {
+        &self.set_aside
+    }
+
+    /// A table as it is now. What it names stays on disk as long as this is held.
+    #[must_use]
+    pub fn files(&self, table: Table) -> Arc<Files> {
+        self.tables[table as usize].files()
+    }
+
+    /// A table as it is now, and the sequence up to which everything in the log is in it. That may be more than the
+    /// table itself says: its watermark only moves with rows.
+    #[must_use]
+    pub fn table(&self, table: Table) -> (Arc<Files>, u64) {
+        let sealed = self.sealed.load(Ordering::Acquire);
+        let files = self.files(table);
+        let sealed = sealed.max(files.sealed);
+        (files, sealed)
+    }
+
+    /// The highest sequence of the log that any table has.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.tables.iter().map(|table| table.files().sealed).max().unwrap_or_default()
+    }
+
+    /// Whether a record holds rows that are not in their table.
+    #[must_use]
+    pub fn lacks(&self, record: &HotRecord) -> bool {
+        let lacks = |table: &SealedTable| {
+            record.rows[table.table as usize] > 0 && record.sequence > table.files().sealed
+        };
+        self.tables.iter().any(lacks)
+    }
+
+    /// Hands out the rows of the files that may hold times at or after `since`, the newest files first.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn rows_since(
+        &self,
+        table: Table,
+        time: &str,
+        since: i64,
+        columns: &[&str],
+        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), LakeError> {
+        let table = &self.tables[table as usize];
+        let files = table.files();
+        let last = |file: &Arc<DataFile>| file.statistics.times(time).map_or(i64::MAX, |(_, last)| last);
+        let mut recent: Vec<_> = files.files.iter().filter(|file| last(file) >= since).collect();
+        recent.sort_by_key(|file| Reverse(last(file)));
+        for file in recent {
+            let file = OpenFile::open(&*table.disk, &path_of(&table.root, file), table.table)?;
+            for batch in file.rows(Some(columns), BATCH_ROWS)? {
+                if visit(batch?).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals records of the log into the tables. They are all that is in the log after what was sealed before, up to
+    /// `up_to`. When this returns, they are durable there, and in no table twice.
+    ///
+    /// # Errors
+    /// Some tables may have them and others not; sealing the same again mends that.
+    pub fn seal(&self, records: &[Arc<HotRecord>], up_to: u64) -> Result<Sealed, LakeError> {
+        let mut sealed = Sealed::default();
+        for table in &self.tables {
+            sealed += seal::seal(table, records, up_to, self.now_ms())?;
+        }
+        self.sealed.fetch_max(up_to, Ordering::Release);
+        Ok(sealed)
+    }
+
+    /// One round of upkeep of one table: at most one merge, so that it ends soon. It is worth another round at once
+    /// when something was merged.
+    ///
+    /// # Errors
+    /// What was begun is ended or left as it was.
+    pub fn upkeep(&self, table: Table) -> Result<Kept, LakeError> {
+        let table = &self.tables[table as usize];
+        table.settle()?;
+        let (now_ms, grace_ms) = (self.now_ms(), self.grace_ms());
+        let mut kept = Kept::default();
+        let expired = retain::expired(
+            &table.files(),
+            self.options.retention[table.table as usize],
+            (self.options.clock)(),
+        );
+        if !expired.is_empty() {
+            kept.expired = expired.len() as u64;
+            table.commit(&Change { removed: expired, ..Change::default() }, now_ms)?;
+        }
+        if let Some(files) = compact::plan(&table.files(), now_ms) {
+            kept.merged = files.len() as u64;
+            kept.merged_bytes = compact::compact(table, files, now_ms)?.bytes;
+            kept.merged_into = 1;
+        }
+        let (commits, has_leavers) = table.since_checkpoint(grace_ms, now_ms);
+        if commits >= checkpoint::EVERY || (commits > 0 && has_leavers) {
+            checkpoint::write(table)?;
+            kept.checkpoints = 1;
+            kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
+        }
+        kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
+        Ok(kept)
+    }
+
+    fn now_ms(&self) -> i64 {
+        (self.options.clock)() / 1000
+    }
+
+    fn grace_ms(&self) -> i64 {
+        i64::try_from(self.options.grace.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// A small runtime of our own: `deltalake` wants one, and waiting for a disk must not hold up anybody's sockets.
+fn runtime() -> Result<Runtime, LakeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(4)
+        .thread_name("lake")
+        .enable_time()
+        .build()?;
+    Ok(runtime)
+}

@@ -1,0 +1,72 @@
+//! Many small files made into few large ones.
+//!
+//! Files of a day are grouped by size, and a group is merged when it has enough of them, so that a row is written
+//! again once for each size it grows through. A day that has settled is merged whatever it has.
+//!
+//! What always holds: the rows that are removed and the file that holds them from then on are one commit. A crash
+//! before it leaves a file that means nothing; a crash after it changes nothing.
+
+use super::LakeError;
+use super::file::{FileWriter, OpenFile, Place, Texts, path_of};
+use super::files::{DataFile, Files};
+use super::merge;
+use super::table::{Change, SealedTable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Files of at least this are left alone.
+pub const LARGE_BYTES: u64 = 64 << 20;
+/// So many files of a size are merged.
+const ENOUGH: usize = 8;
+/// No more than this at once: each takes memory while it is read.
+const AT_ONCE: usize = 16;
+/// The sizes below which files count as alike.
+const SIZES: [u64; 3] = [1 << 20, 8 << 20, LARGE_BYTES];
+/// A day is settled when nothing was added to it for so long.
+const SETTLED_MS: i64 = 60 * 60 * 1000;
+
+/// The next files to be merged, if there are any.
+pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+    let mut days: BTreeMap<i32, Vec<&Arc<DataFile>>> = BTreeMap::new();
+    for file in files.files.iter().filter(|file| file.bytes < LARGE_BYTES) {
+        days.entry(file.day).or_default().push(file);
+    }
+    days.into_values().find_map(|day| plan_of_day(day, now_ms))
+}
+
+fn plan_of_day(mut day: Vec<&Arc<DataFile>>, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+    day.sort_unstable_by_key(|file| file.bytes);
+    let newest = day.iter().map(|file| file.written_at).max()?;
+    let chosen: Vec<&Arc<DataFile>> = if day.len() > 1 && newest < now_ms - SETTLED_MS {
+        day
+    } else {
+        let size_of = |file: &DataFile| SIZES.iter().position(|size| file.bytes < *size);
+        let alike = |size: usize| day.iter().copied().filter(move |file| size_of(file) == Some(size));
+        let size = (0..SIZES.len()).find(|size| alike(*size).count() >= ENOUGH)?;
+        alike(size).collect()
+    };
+    Some(chosen.into_iter().take(AT_ONCE).cloned().collect())
+}
+
+/// Merges files of one day into one, and gives back what it became.
+pub(super) fn compact(
+    table: &SealedTable,
+    files: Vec<Arc<DataFile>>,
+    now_ms: i64,
+) -> Result<DataFile, LakeError> {
+    let Some(first) = files.first() else { return Err(LakeError::Disk(std::io::ErrorKind::NotFound.into())) };
+    let place =
+        Place { disk: &*table.disk, root: &table.root, table: table.table, day: first.day, origin: "merged" };
+    let opened = files
+        .iter()
+        .map(|file| {
+            OpenFile::new(&*table.disk, &path_of(&table.root, file), table.table, Texts::Dictionaries)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut into = FileWriter::create(place, &merge::schema(table.table))?;
+    merge::merged(table.table, opened, &mut |rows| into.write(rows))?;
+    let merged = into.finish(now_ms)?;
+    let change = Change { added: vec![merged.clone()], removed: files, sealed: None, is_rearrangement: true };
+    table.commit(&change, now_ms)?;
+    Ok(merged)
+}

@@ -1,0 +1,93 @@
+//! Records of the log made into files of the tables.
+//!
+//! What always holds: the watermark of a table is read first, and what it covers is left out; the rows and the new
+//! watermark go into the table in one commit. So a record is in each table once, however often it is sealed.
+
+use super::file::{FileWriter, Place};
+use super::files::DataFile;
+use super::sorted::{self, Day};
+use super::table::{Change, SealedTable};
+use super::{LakeError, evolve};
+use crate::hot::HotRecord;
+use std::sync::Arc;
+
+/// What sealing brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// Rows, before any were added up.
+    pub rows: u64,
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Commits.
+    pub commits: u64,
+    /// Records that could not be understood.
+    pub unreadable: u64,
+}
+
+impl std::ops::AddAssign for Sealed {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.commits += other.commits;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// Seals the rows that records hold of one table, all of the log after its watermark and up to `up_to`.
+pub(super) fn seal(
+    table: &SealedTable,
+    records: &[Arc<HotRecord>],
+    up_to: u64,
+    now_ms: i64,
+) -> Result<Sealed, LakeError> {
+    table.settle()?;
+    let after = table.files().sealed;
+    let mut sealed = Sealed::default();
+    let mut batches = Vec::new();
+    for record in records.iter().filter(|record| record.sequence > after && record.sequence <= up_to) {
+        match record.batch(table.table) {
+            Ok(Some(batch)) => batches.push(evolve::adapted(batch, &table.table.schema())?),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(sequence = record.sequence, %error, "a record of the log cannot be understood");
+                sealed.unreadable += 1;
+            }
+        }
+    }
+    sealed.rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+    if sealed.rows == 0 {
+        return Ok(sealed);
+    }
+    let days = sorted::days(table.table, &batches)?;
+    drop(batches);
+    let mut change = Change { sealed: Some(up_to), ..Change::default() };
+    if let Err(error) = write_all(table, days, &mut change.added, now_ms) {
+        table.discard(&change.added);
+        return Err(error);
+    }
+    table.commit(&change, now_ms)?;
+    sealed.files = change.added.len() as u64;
+    sealed.bytes = change.added.iter().map(|file| file.bytes).sum();
+    sealed.commits = 1;
+    Ok(sealed)
+}
+
+/// Writes a file a day.
+fn write_all(
+    table: &SealedTable,
+    days: Vec<Day>,
+    files: &mut Vec<DataFile>,
+    now_ms: i64,
+) -> Result<(), LakeError> {
+    for Day { day, rows } in days {
+        let place =
+            Place { disk: &*table.disk, root: &table.root, table: table.table, day, origin: "sealed" };
+        let mut file = FileWriter::create(place, &rows.schema())?;
+        file.write(&rows)?;
+        files.push(file.finish(now_ms)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! Before a table is opened: its newest commit, and what that needs, are looked at.
+//!
+//! A commit is written so that a crash leaves it whole or not at all; a disk, a restored backup or a hasty hand can
+//! still leave one that is empty, torn, or names files that are not there. `deltalake` would read an empty one as a
+//! commit of nothing, and its rows would be gone without a word.
+//!
+//! What always holds: nothing is deleted. What is bad is moved to the folder `set-aside` of the data directory, and its
+//! rows come back from the log, which is released one commit later than it could be for that reason.
+
+use super::file::{OpenFile, Texts};
+use super::folder::UNFINISHED;
+use super::table::LOG;
+use super::{LakeError, checkpoint};
+use crate::disk::Disk;
+use crate::schema::Table;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What points to the newest checkpoint.
+const POINTER: &str = "_last_checkpoint";
+
+/// Where a table is, and where to put what is bad.
+pub(super) struct Examined<'e> {
+    pub(super) disk: &'e dyn Disk,
+    pub(super) table: Table,
+    pub(super) root: &'e Path,
+    pub(super) set_aside: &'e Path,
+    pub(super) now_ms: i64,
+}
+
+/// The files of a table's log, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// The versions with a commit, ascending.
+    pub(super) commits: Vec<u64>,
+    /// The versions with a checkpoint, and its name, ascending.
+    pub(super) checkpoints: Vec<(u64, String)>,
+    pub(super) has_pointer: bool,
+    unfinished: Vec<String>,
+}
+
+impl Listing {
+    pub(super) fn of(disk: &dyn Disk, root: &Path) -> io::Result<Self> {
+        let mut listing = Self::default();
+        for file in disk.list(&root.join(LOG))? {
+            if file.name.starts_with(UNFINISHED) {
+                listing.unfinished.push(file.name);
+            } else if file.name == POINTER {
+                listing.has_pointer = true;
+            } else if let Some(version) = checkpoint::version(&file.name) {
+                listing.checkpoints.push((version, file.name));
+            } else if let Some(version) = file.name.strip_suffix(".json").and_then(|name| name.parse().ok()) {
+                listing.commits.push(version);
+            }
+        }
+        listing.commits.sort_unstable();
+        listing.checkpoints.sort_unstable();
+        Ok(listing)
+    }
+}
+
+/// What a commit does, as far as it is looked at.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Commit {
+    /// Paths and lengths of the files that it adds.
+    pub(super) added: Vec<(String, u64)>,
+}
+
+impl Commit {
+    /// Reads a commit; says why it cannot be one.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+        let mut commit = Self::default();
+        let mut actions = 0;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let action: Value =
+                serde_json::from_str(line).map_err(|error| format!("a line is torn: {error}"))?;
+            actions += 1;
+            if let Some(add) = action.get("add") {
+                let path = add["path"].as_str().ok_or("an added file has no path")?;
+                commit.added.push((path.to_owned(), add["size"].as_u64().unwrap_or_default()));
+            }
+        }
+        if actions == 0 { Err("it is empty".to_owned()) } else { Ok(commit) }
+    }
+}
+
+impl Examined<'_> {
+    /// Looks the table's log through, and sets its newest version aside if that is bad. Gives back what was found bad.
+    pub(super) fn look_through(&self) -> Result<Vec<String>, LakeError> {
+        self.disk.create_dir_all(&self.root.join(LOG))?;
+        let listing = Listing::of(self.disk, self.root)?;
+        for name in &listing.unfinished {
+            self.disk.remove(&self.log_file(name))?;
+        }
+        let mut found = Vec::new();
+        let base = self.newest_checkpoint(&listing, &mut found)?;
+        self.versions_follow(&listing, base)?;
+        let Some(newest) = listing.commits.last().copied() else { return Ok(found) };
+        for version in
+            listing.commits.iter().copied().filter(|version| Some(*version) > base && *version != newest)
+        {
+            self.commit(version).map_err(|why| self.damaged(&self.commit_path(version), &why))?;
+        }
+        if let Err(why) = self.newest_commit(newest) {
+            self.aside(&commit_name(newest), &why, &mut found)?;
+            for (version, name) in listing.checkpoints.iter().filter(|(version, _)| *version == newest) {
+                self.aside(name, &format!("it includes version {version}"), &mut found)?;
+                self.aside(POINTER, "it points there", &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The newest checkpoint that can be read; those that cannot are set aside.
+    fn newest_checkpoint(
+        &self,
+        listing: &Listing,
+        found: &mut Vec<String>,
+    ) -> Result<Option<u64>, LakeError> {
+        let mut pointer_is_good = self.pointer(listing);
+        let mut base = None;
+        for (version, name) in listing.checkpoints.iter().rev() {
+            match self.checkpoint(name) {
+                Ok(()) => {
+                    base = Some(*version);
+                    break;
+                }
+                Err(why) => {
+                    self.aside(name, &why, found)?;
+                    pointer_is_good = false;
+                }
+            }
+        }
+        if listing.has_pointer && !pointer_is_good {
+            self.aside(POINTER, "it does not point to a checkpoint that can be read", found)?;
+        }
+        Ok(base)
+    }
+
+    /// Whether the pointer names a checkpoint that is there.
+    fn pointer(&self, listing: &Listing) -> bool {
+        let bytes = self.disk.read(&self.log_file(POINTER), 1 << 20);
+        let value = bytes.ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let version = value.and_then(|value| value["version"].as_u64());
+        version.is_some_and(|version| listing.checkpoints.iter().any(|(known, _)| *known == version))
+    }
+
+    pub(super) fn checkpoint(&self, name: &str) -> Result<(), String> {
+        let file = OpenFile::new(self.disk, &self.log_file(name), self.table, Texts::Plain);
+        let rows =
+            file.map_err(|error| format!("it cannot be read: {error}"))?.footer().file_metadata().num_rows();
+        if rows > 0 { Ok(()) } else { Err("it is empty".to_owned()) }
+    }
+
+    /// Versions are without a gap, from the checkpoint or from the beginning.
+    fn versions_follow(&self, listing: &Listing, base: Option<u64>) -> Result<(), LakeError> {
+        let mut expected = base.map_or(0, |base| base + 1);
+        for version in listing.commits.iter().filter(|version| Some(**version) > base) {
+            if *version != expected {
+                return Err(
+                    self.damaged(&self.commit_path(expected), "it is missing, and later ones are there")
+                );
+            }
+            expected += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn commit(&self, version: u64) -> Result<Commit, String> {
+        let bytes = self.disk.read(&self.commit_path(version), u64::MAX);
+        Commit::parse(&bytes.map_err(|error| format!("it cannot be read: {error}"))?)
+    }
+
+    /// The newest commit, and the files that it adds.
+    fn newest_commit(&self, version: u64) -> Result<(), String> {
+        for (path, bytes) in self.commit(version)?.added {
+            self.data_file(&path, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// A file that a commit adds: its length, and its footer.
+    pub(super) fn data_file(&self, path: &str, bytes: u64) -> Result<OpenFile, String> {
+        let whole = self.root.join(path);
+        let length = self
+            .disk
+            .open(&whole)
+            .map_err(|error| format!("the file {path} cannot be opened: {error}"))?
+            .bytes();
+        if length != bytes {
+            return Err(format!("the file {path} has {length} bytes instead of {bytes}"));
+        }
+        OpenFile::new(self.disk, &whole, self.table, Texts::Plain)
+            .map_err(|error| format!("the file {path} cannot be read: {error}"))
+    }
+
+    /// Moves a file of the log out of the way, durably. One that is not there needs no moving.
+    fn aside(&self, name: &str, why: &str, found: &mut Vec<String>) -> Result<(), LakeError> {
+        let from = self.log_file(name);
+        if self.disk.open(&from).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(());
+        }
+        self.disk.create_dir_all(self.set_aside)?;
+        let to = self.set_aside.join(format!("{}-{}-{name}", self.table.name(), self.now_ms));
+        self.disk.rename(&from, &to)?;
+        self.disk.sync_dir(self.set_aside)?;
+        self.disk.sync_dir(&self.root.join(LOG))?;
+        tracing::error!(
+            table = self.table.name(),
+            file = name,
+            moved_to = %to.display(),
+            "set aside: {why}; its rows are read again from the log"
+        );
+        found.push(format!("{}: {name}: {why}", self.table.name()));
+        Ok(())
+    }
+
+    fn damaged(&self, path: &Path, why: &str) -> LakeError {
+        LakeError::Damaged { table: self.table, path: path.to_owned(), why: why.to_owned() }
+    }
+
+    fn log_file(&self, name: &str) -> PathBuf {
+        self.root.join(LOG).join(name)
+    }
+
+    fn commit_path(&self, version: u64) -> PathBuf {
+        self.log_file(&commit_name(version))
+    }
+}
+
+fn commit_name(version: u64) -> String {
+    format!("{version:020}.json")
+}

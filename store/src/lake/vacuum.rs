@@ -1,0 +1,65 @@
+//! Files that no table names any more leave the disk, when nobody can be reading them.
+//!
+//! What always holds: a file goes only when no snapshot in this process holds it; when it was taken out of the table
+//! so long ago that other processes have ended their reading; and when a checkpoint says that it is out, so that a
+//! newest commit that turns out to be damaged does not bring back a file that is gone. A file that no commit ever
+//! named goes when it is so old that nobody can be about to commit it.
+
+use super::table::SealedTable;
+use super::{LakeError, layout};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+
+/// What no commit ever named is left for so long: a day, longer than any commit takes.
+const ORPHANS_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vacuumed {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Removes what may go.
+pub(super) fn vacuum(table: &SealedTable, grace_ms: i64, now_ms: i64) -> Result<Vacuumed, LakeError> {
+    let removed = table.removed();
+    let held: HashSet<String> = table.held_paths();
+    let mut vacuumed = Vacuumed::default();
+    let mut gone = Vec::new();
+    for folder in table.disk.folders(&table.root)? {
+        if !folder.starts_with(layout::PARTITION) {
+            continue;
+        }
+        let mut left = 0;
+        for file in table.disk.list(&table.root.join(&folder))? {
+            let path = format!("{folder}/{}", file.name);
+            let may_go = match removed.get(&path) {
+                Some(removed) => removed.is_checkpointed && removed.at_ms + grace_ms <= now_ms,
+                None => file.modified / 1000 + ORPHANS_MS <= now_ms,
+            };
+            if held.contains(&path) || !may_go {
+                left += 1;
+                continue;
+            }
+            table.disk.remove(&table.root.join(&path))?;
+            vacuumed.files += 1;
+            vacuumed.bytes += file.bytes;
+            gone.push(path);
+        }
+        if left == 0 {
+            remove_folder(table, &folder)?;
+        }
+    }
+    table.forget_removed(&gone);
+    Ok(vacuumed)
+}
+
+/// A file may be on its way into it: then it stays.
+fn remove_folder(table: &SealedTable, folder: &str) -> Result<(), LakeError> {
+    match table.disk.remove_folder(&table.root.join(folder)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
