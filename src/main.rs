@@ -6,6 +6,7 @@
 //! What always holds: results go to stdout and everything else to stderr; text from the data passes through
 //! [`terminal`] before a person sees it; a reader that has seen enough (`| head`) ends the program quietly.
 
+mod check;
 mod classify;
 mod codes;
 mod completions;
@@ -46,6 +47,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Check(check::Arguments),
     Classify(classify::Arguments),
     Codes(codes::Arguments),
     Completions(completions::Arguments),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Check(arguments) => check::run(&arguments),
         Command::Classify(arguments) => classify::run(&arguments, jiff::Timestamp::now().as_microsecond()),
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::disk::{Disk, RealDisk};
 use store::hot::Hot;
-use store::keeper::{Keeper, Kept, SealOptions};
+use store::keeper::{self, Keeper, SealOptions};
 use store::lake::{Lake, LakeOptions, Retention};
 use store::log::{Log, LogOptions, Replay};
 use store::{DataDirectory, Table, codec, schema};
@@ -104,8 +104,8 @@ impl Opened {
         let events = restored.events + lake.as_ref().map_or(0, |lake| lake.files(Table::Events).rows());
         pipeline.restore(restored);
         let directory = directory.clone();
-        let kept = Kept { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
-        let keeper = Keeper::start(kept, lake)?;
+        let parts = keeper::Parts { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
+        let keeper = Keeper::start(parts, lake)?;
         Ok(Self { pipeline, keeper, replay, events })
     }
 }

@@ -51,7 +51,7 @@ pub struct SealOptions {
 
 /// Everything that the keeper looks after.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Parts {
     /// The file system.
     pub disk: Arc<dyn Disk>,
     /// The data directory.
@@ -76,7 +76,7 @@ pub struct Keeper {
 
 #[derive(Debug)]
 struct Shared {
-    kept: Kept,
+    parts: Parts,
     /// None while the tables cannot be opened.
     lake: RwLock<Option<Arc<Lake>>>,
     counters: Counters,
@@ -87,8 +87,8 @@ impl Keeper {
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn start(kept: Kept, lake: Option<Arc<Lake>>) -> io::Result<Self> {
-        let shared = Arc::new(Shared { kept, lake: RwLock::new(lake), counters: Counters::default() });
+    pub fn start(parts: Parts, lake: Option<Arc<Lake>>) -> io::Result<Self> {
+        let shared = Arc::new(Shared { parts, lake: RwLock::new(lake), counters: Counters::default() });
         // Nothing is ever sent: that the sender is gone is the message.
         let (stop, stopped) = bounded(0);
         let sealer =
@@ -135,7 +135,7 @@ impl Shared {
         if let Some(lake) = self.lake() {
             return Ok(lake);
         }
-        let Kept { disk, directory, tables, .. } = &self.kept;
+        let Parts { disk, directory, tables, .. } = &self.parts;
         let lake = Arc::new(Lake::open(disk, directory.path(), tables.clone())?);
         *self.lake.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&lake));
         Ok(lake)
@@ -195,7 +195,7 @@ impl Sealer {
             let records = self.next_records()?;
             let Some(up_to) = records.last().map(|record| record.sequence) else {
                 // What made room is not in the log either: it was sealed before this process began.
-                self.done = self.done.max(self.shared.kept.hot.evicted());
+                self.done = self.done.max(self.shared.parts.hot.evicted());
                 break;
             };
             let begun = Instant::now();
@@ -208,7 +208,7 @@ impl Sealer {
     }
 
     fn is_due(&self, everything: bool) -> bool {
-        let Kept { hot, seal, .. } = &self.shared.kept;
+        let Parts { hot, seal, .. } = &self.shared.parts;
         let size = hot.size();
         hot.evicted() > self.done
             || size.bytes >= seal.bytes
@@ -219,7 +219,7 @@ impl Sealer {
 
     /// The oldest records that are not sealed yet: from memory, or from the log where they had to make room.
     fn next_records(&self) -> Result<Vec<Arc<HotRecord>>, LogError> {
-        let Kept { hot, seal, disk, directory, .. } = &self.shared.kept;
+        let Parts { hot, seal, disk, directory, .. } = &self.shared.parts;
         let snapshot = hot.snapshot();
         let mut chunk = Chunk { records: Vec::new(), left: seal.bytes };
         if snapshot.evicted > self.done {
@@ -250,8 +250,8 @@ impl Sealer {
     /// Lets memory and log go of what is sealed: the log of what was sealed before this.
     fn let_go(&mut self, up_to: u64) -> Result<(), SealError> {
         let before = std::mem::replace(&mut self.done, up_to);
-        self.shared.kept.hot.release(up_to);
-        self.shared.kept.log.release(before).map_err(SealError::Release)?;
+        self.shared.parts.hot.release(up_to);
+        self.shared.parts.log.release(before).map_err(SealError::Release)?;
         Ok(())
     }
 }

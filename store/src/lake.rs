@@ -10,6 +10,7 @@
 //! - Readers keep what they have begun to read: see `vacuum`.
 //! - Only this module names `deltalake`.
 
+pub(crate) mod check;
 mod checkpoint;
 mod compact;
 pub mod evolve;
@@ -27,15 +28,17 @@ mod sums;
 mod table;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod vacuum;
 
 pub use compact::LARGE_BYTES;
 pub use retain::Retention;
 pub use seal::Sealed;
+pub use upkeep::Kept;
 pub use vacuum::Vacuumed;
 
 use crate::codec::CodecError;
-use crate::directory::TABLES;
+use crate::directory::{SET_ASIDE, TABLES};
 use crate::disk::Disk;
 use crate::hot::HotRecord;
 use crate::schema::Table;
@@ -52,7 +55,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use table::{Change, SealedTable};
+use table::SealedTable;
 use tokio::runtime::Runtime;
 
 /// Rows that are read of a file at once.
@@ -100,38 +103,6 @@ pub struct LakeOptions {
     pub clock: fn() -> i64,
 }
 
-/// What one round of upkeep did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Files that were merged.
-    pub merged: u64,
-    /// Files that became of them.
-    pub merged_into: u64,
-    /// Their bytes.
-    pub merged_bytes: u64,
-    /// Files that expired.
-    pub expired: u64,
-    /// Checkpoints that were written.
-    pub checkpoints: u64,
-    /// Files of the tables' logs that were removed.
-    pub log_files: u64,
-    /// Files that left the disk.
-    pub vacuumed: Vacuumed,
-}
-
-impl std::ops::AddAssign for Kept {
-    fn add_assign(&mut self, other: Self) {
-        self.merged += other.merged;
-        self.merged_into += other.merged_into;
-        self.merged_bytes += other.merged_bytes;
-        self.expired += other.expired;
-        self.checkpoints += other.checkpoints;
-        self.log_files += other.log_files;
-        self.vacuumed.files += other.vacuumed.files;
-        self.vacuumed.bytes += other.vacuumed.bytes;
-    }
-}
-
 /// The tables.
 #[derive(Debug)]
 pub struct Lake {
@@ -156,7 +127,7 @@ impl Lake {
         let now_ms = (options.clock)() / 1000;
         let (mut tables, mut set_aside) = (Vec::new(), Vec::new());
         for table in Table::ALL {
-            let (root, aside) = (folder.join(TABLES).join(table.name()), folder.join("set-aside"));
+            let (root, aside) = (folder.join(TABLES).join(table.name()), folder.join(SET_ASIDE));
             let examined = start::Examined { disk: &**disk, table, root: &root, set_aside: &aside, now_ms };
             set_aside.extend(examined.look_through()?);
             tables.push(SealedTable::open(table, Arc::clone(disk), &root, runtime.handle().clone())?);
@@ -266,40 +237,12 @@ impl Lake {
     /// # Errors
     /// What was begun is ended or left as it was.
     pub fn upkeep(&self, table: Table) -> Result<Kept, LakeError> {
-        let table = &self.tables[table as usize];
-        table.settle()?;
-        let (now_ms, grace_ms) = (self.now_ms(), self.grace_ms());
-        let mut kept = Kept::default();
-        let expired = retain::expired(
-            &table.files(),
-            self.options.retention[table.table as usize],
-            (self.options.clock)(),
-        );
-        if !expired.is_empty() {
-            kept.expired = expired.len() as u64;
-            table.commit(&Change { removed: expired, ..Change::default() }, now_ms)?;
-        }
-        if let Some(files) = compact::plan(&table.files(), now_ms) {
-            kept.merged = files.len() as u64;
-            kept.merged_bytes = compact::compact(table, files, now_ms)?.bytes;
-            kept.merged_into = 1;
-        }
-        let (commits, has_leavers) = table.since_checkpoint(grace_ms, now_ms);
-        if commits >= checkpoint::EVERY || (commits > 0 && has_leavers) {
-            checkpoint::write(table)?;
-            kept.checkpoints = 1;
-            kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
-        }
-        kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
-        Ok(kept)
+        let retention = self.options.retention[table as usize];
+        upkeep::round(&self.tables[table as usize], retention, self.options.grace, (self.options.clock)())
     }
 
     fn now_ms(&self) -> i64 {
         (self.options.clock)() / 1000
-    }
-
-    fn grace_ms(&self) -> i64 {
-        i64::try_from(self.options.grace.as_millis()).unwrap_or(i64::MAX)
     }
 }
 

@@ -15,6 +15,7 @@
 //!
 //! No sockets, no clock but for measuring, no SQL.
 
+pub mod check;
 pub mod codec;
 mod directory;
 pub mod disk;

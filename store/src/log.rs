@@ -277,6 +277,12 @@ impl LogView {
         Survey::take(disk, folder).map(Self)
     }
 
+    /// The length of its segments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
     /// Hands out the intact records after a sequence, in order, until it is told to stop.
     pub fn read(mut self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
         self.0.skip_to(after);

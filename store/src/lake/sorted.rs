@@ -87,7 +87,7 @@ fn times<'b>(batches: &'b [RecordBatch], name: &str) -> Result<Vec<&'b [i64]>, A
 }
 
 /// The day of a time; one that no calendar holds goes with the nearest that a calendar does.
-fn day_of(time: i64) -> i32 {
+pub(super) fn day_of(time: i64) -> i32 {
     let day = time.div_euclid(DAY_US).clamp(FIRST_DAY.into(), LAST_DAY.into());
     i32::try_from(day).unwrap_or_default()
 }

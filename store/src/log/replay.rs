@@ -118,6 +118,11 @@ impl Survey {
         Ok(survey)
     }
 
+    /// The length of all segments.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
     /// Leaves out the oldest segments, as far as all of their records are at or below a sequence.
     pub(super) fn skip_to(&mut self, after: u64) {
         let first_of = |segment: &Surveyed| segment.header.as_ref().map(|header| header.first);

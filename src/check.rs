@@ -1,0 +1,83 @@
+//! `faultline check`: a whole data directory verified, and what to do about what is wrong with it.
+
+use crate::terminal::{self, Look, cell, figure, safe};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use store::DataDirectory;
+use store::check::{Check, Report};
+use store::disk::{Disk, RealDisk};
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline check
+  faultline check --data-dir /var/lib/faultline
+
+Reads every byte of the log and of the tables: whether it can be read, whether rows are in their day and in
+order, and whether the tables say the truth about them. Nothing is changed; a server may be using the directory.
+
+Exit codes:
+  0  everything is as it should be
+  1  something is wrong, or the directory cannot be read
+  2  wrong usage";
+
+const BAR: &str = "{bytes:>10} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left";
+
+/// Verifies a data directory: log, tables, files, statistics.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The data directory of a server, running or not.
+    #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
+    data_dir: PathBuf,
+}
+
+/// Verifies, and prints what was found.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let directory = DataDirectory::existing(&arguments.data_dir)?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let check = Check::begin(&disk, &directory)?;
+    let bar = bar(check.bytes());
+    let report = check.run(&mut |bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    show(&report)?;
+    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    let target =
+        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(bytes), target).with_style(style.progress_chars("=> "))
+}
+
+fn show(report: &Report) -> io::Result<()> {
+    let look = Look::of_stdout();
+    let mut table = look.table(&["part", "files", "rows", "bytes", "state"]);
+    for part in &report.parts {
+        let state =
+            if part.problems == 0 { "ok".to_owned() } else { terminal::counted(part.problems, "problem") };
+        table.add_row(vec![
+            cell(&part.name),
+            figure(&part.files.to_string()),
+            figure(&part.rows.to_string()),
+            figure(&part.bytes.to_string()),
+            if part.problems == 0 { cell(&state) } else { look.marked(&state) },
+        ]);
+    }
+    let mut text = terminal::text_of(&table);
+    for problem in &report.problems {
+        text.push_str(&format!(
+            "\n{}\n  wrong:  {}\n  to do:  {}\n",
+            safe(&problem.place),
+            safe(&problem.what),
+            safe(&problem.remedy)
+        ));
+    }
+    for note in &report.notes {
+        text.push_str(&format!("\nnote: {}\n", safe(note)));
+    }
+    terminal::print(text.as_bytes())
+}

@@ -1,0 +1,152 @@
+//! A whole data directory verified: the log, the tables' logs, every file, and what is known of it.
+//!
+//! What always holds: nothing is changed. Every byte of the log and of the files is read, so what this finds good can be
+//! read.
+
+use crate::directory::DataDirectory;
+use crate::disk::Disk;
+use crate::lake::check::TableCheck;
+use crate::log::{LogError, LogView};
+use crate::schema::Table;
+use crate::snapshot::Decoders;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: String,
+    /// What.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// What was looked at, in one part of the directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Its name: `log`, or a table.
+    pub name: String,
+    /// Files, segments.
+    pub files: u64,
+    /// Rows; records of the log.
+    pub rows: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Things that are wrong with it.
+    pub problems: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// What was looked at.
+    pub parts: Vec<Part>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// What is good to know, and not wrong.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn wrong(&mut self, place: impl Into<String>, what: impl Into<String>, remedy: &str) {
+        self.problems.push(Problem { place: place.into(), what: what.into(), remedy: remedy.to_owned() });
+    }
+
+    /// Closes a part: the problems since it was begun are its own.
+    pub(crate) fn part(&mut self, mut part: Part, before: usize) {
+        part.problems = (self.problems.len() - before) as u64;
+        self.parts.push(part);
+    }
+}
+
+/// A directory that is about to be verified.
+#[derive(Debug)]
+pub struct Check {
+    disk: Arc<dyn Disk>,
+    directory: DataDirectory,
+    log: LogView,
+    tables: Vec<TableCheck>,
+    report: Report,
+}
+
+impl Check {
+    /// Opens everything that will be read. Another process may be using the directory.
+    ///
+    /// # Errors
+    /// When there is no log to be opened.
+    pub fn begin(disk: &Arc<dyn Disk>, directory: &DataDirectory) -> Result<Self, LogError> {
+        // The log first, for the reason that `snapshot` gives.
+        let log = LogView::open(&**disk, &directory.log())?;
+        let mut report = Report::default();
+        let tables = Table::ALL
+            .into_iter()
+            .map(|table| TableCheck::begin(table, disk, &directory.table(table), &mut report))
+            .collect();
+        Ok(Self { disk: Arc::clone(disk), directory: directory.clone(), log, tables, report })
+    }
+
+    /// How many bytes will be read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.log.bytes() + self.tables.iter().map(TableCheck::bytes).sum::<u64>()
+    }
+
+    /// Reads everything; `watch` is told now and then how many bytes more were read.
+    pub fn run(mut self, watch: &mut dyn FnMut(u64)) -> Report {
+        check_log(self.log, &mut self.report, watch);
+        for table in self.tables {
+            table.run(&mut self.report, watch);
+        }
+        set_aside(&*self.disk, &self.directory, &mut self.report);
+        self.report
+    }
+}
+
+fn check_log(log: LogView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
+    const DAMAGED: &str = "what is damaged is lost, everything else is read; check the disk (SMART, dmesg)";
+    let before = report.problems.len();
+    let mut part = Part { name: "log".to_owned(), ..Part::default() };
+    let (mut decoders, mut unreadable) = (Decoders::default(), 0);
+    let replay = log.read(0, &mut |record| {
+        part.rows += 1;
+        part.bytes += record.payload.len() as u64;
+        watch(record.payload.len() as u64);
+        let rows = decoders
+            .record(record)
+            .and_then(|record| Table::ALL.into_iter().try_for_each(|table| record.batch(table).map(drop)));
+        unreadable += u64::from(rows.is_err());
+        ControlFlow::Continue(())
+    });
+    part.files = replay.segments;
+    if replay.damaged > 0 || replay.damaged_bytes > 0 {
+        let what = format!("{} records are damaged ({} bytes)", replay.damaged, replay.damaged_bytes);
+        report.wrong("log", what, DAMAGED);
+    }
+    if replay.unreadable_segments > 0 {
+        report.wrong("log", format!("{} segments cannot be read", replay.unreadable_segments), DAMAGED);
+    }
+    if unreadable > 0 {
+        let what = format!("{unreadable} records are intact but cannot be understood");
+        report.wrong("log", what, "use the version of faultline that wrote them, or a newer one");
+    }
+    report.part(part, before);
+}
+
+/// What was set aside earlier is not wrong any more, but somebody should look at it.
+fn set_aside(disk: &dyn Disk, directory: &DataDirectory, report: &mut Report) {
+    let folder = directory.path().join(crate::directory::SET_ASIDE);
+    match disk.list(&folder) {
+        Ok(files) if !files.is_empty() => report.notes.push(format!(
+            "{} bad files were set aside in {}; their rows came back from the log; remove them when you have looked",
+            files.len(),
+            folder.display()
+        )),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            report.wrong(folder.display().to_string(), error.to_string(), "check its owner and permissions");
+        }
+        _ => {}
+    }
+}
