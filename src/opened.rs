@@ -62,7 +62,7 @@ impl Room {
 
     fn seal(&self) -> SealOptions {
         let bytes = usize::try_from(self.seal_bytes).unwrap_or(usize::MAX);
-        SealOptions { bytes, rows: SEAL_ROWS, age: self.seal_after }
+        SealOptions { bytes, rows: SEAL_ROWS, age: self.seal_after, log_bytes: self.log_bytes }
     }
 }
 

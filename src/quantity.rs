@@ -59,7 +59,10 @@ pub(crate) fn retention(text: &str) -> Result<Retention, String> {
     for part in text.split(',') {
         match (duration(part), bytes(part)) {
             (Ok(age), _) if retention.age.is_none() && !age.is_zero() => retention.age = Some(age),
-            (Err(_), Ok(size)) if retention.bytes.is_none() => retention.bytes = Some(size),
+            // A bare number could be either.
+            (Err(_), Ok(size)) if retention.bytes.is_none() && part.ends_with(['B', 'b']) => {
+                retention.bytes = Some(size);
+            }
             _ => {
                 return Err("give an age as in 400d, a size as in 50GiB, both as in 400d,50GiB, or forever"
                     .to_owned());

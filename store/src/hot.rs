@@ -64,6 +64,8 @@ struct Held {
     size: HotSize,
     /// The highest sequence that went for want of room.
     evicted: u64,
+    /// What is being sealed: up to which sequence, and the weight of what of it is no longer in here.
+    sealing: (u64, usize),
 }
 
 /// What was hot at one moment.
@@ -102,17 +104,29 @@ impl Hot {
         let mut held = self.held();
         held.size.add(&record);
         held.records.push_back((Instant::now(), Arc::new(record)));
-        while held.size.bytes > self.limit {
+        while held.size.bytes + held.sealing.1 > self.limit {
             let Some((_, oldest)) = held.records.pop_front() else { break };
             held.size.remove(&oldest);
             held.size.evicted += 1;
             held.evicted = held.evicted.max(oldest.sequence);
+            if oldest.sequence <= held.sealing.0 {
+                held.sealing.1 += oldest.bytes();
+            }
         }
+    }
+
+    /// Says which records are being sealed: they stay in memory whether they are in here or not, so they count.
+    pub fn seal(&self, records: &[Arc<HotRecord>]) {
+        let mut held = self.held();
+        let first = held.records.front().map_or(u64::MAX, |(_, record)| record.sequence);
+        let elsewhere = records.iter().filter(|record| record.sequence < first).map(|record| record.bytes());
+        held.sealing = (records.last().map_or(0, |record| record.sequence), elsewhere.sum());
     }
 
     /// Lets go of records that are sealed.
     pub fn release(&self, up_to: u64) {
         let mut held = self.held();
+        held.sealing = (0, 0);
         while let Some((_, sealed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
             held.size.remove(&sealed);
         }

@@ -6,9 +6,9 @@
 //!
 //! What always holds:
 //! - The log is released one seal later than it could be: the rows of the newest commit of every table are still in
-//!   it, should that commit turn out to be damaged.
+//!   it, should that commit turn out to be damaged. Only a log that runs out of room is released at once.
 //! - What fails is tried again, later and later, and is seen in [`KeeperStats`]; nothing is let go meanwhile.
-//! - At most `seal_bytes` of the log are sealed at once, so the memory that it takes is bounded.
+//! - At most [`SealOptions::bytes`] of the log are sealed at once, or one record, so the memory that it takes is bounded.
 
 use crate::directory::DataDirectory;
 use crate::disk::Disk;
@@ -47,6 +47,8 @@ pub struct SealOptions {
     pub rows: u64,
     /// When the oldest is so old.
     pub age: Duration,
+    /// What the log may take on the disk: when it runs out of room, everything is sealed, and released at once.
+    pub log_bytes: u64,
 }
 
 /// Everything that the keeper looks after.
@@ -198,11 +200,15 @@ impl Sealer {
                 self.done = self.done.max(self.shared.parts.hot.evicted());
                 break;
             };
+            self.shared.parts.hot.seal(&records);
             let begun = Instant::now();
             let sealed = lake.seal(&records, up_to)?;
             self.shared.counters.sealed(records.len() as u64, sealed, begun.elapsed());
             drop(records);
             self.let_go(up_to)?;
+        }
+        if self.is_tight() {
+            self.shared.parts.log.release(self.done).map_err(SealError::Release)?;
         }
         Ok(())
     }
@@ -213,15 +219,22 @@ impl Sealer {
         hot.evicted() > self.done
             || size.bytes >= seal.bytes
             || size.rows >= seal.rows
-            || (everything && size.records > 0)
+            || ((everything || self.is_tight()) && size.records > 0)
             || hot.age().is_some_and(|age| age >= seal.age)
+    }
+
+    /// Whether the log runs out of room. Two segments are always there: the one being written, and the next.
+    fn is_tight(&self) -> bool {
+        let Parts { log, seal, .. } = &self.shared.parts;
+        let stats = log.stats();
+        stats.full || stats.bytes > seal.log_bytes / 8 * 5
     }
 
     /// The oldest records that are not sealed yet: from memory, or from the log where they had to make room.
     fn next_records(&self) -> Result<Vec<Arc<HotRecord>>, LogError> {
         let Parts { hot, seal, disk, directory, .. } = &self.shared.parts;
         let snapshot = hot.snapshot();
-        let mut chunk = Chunk { records: Vec::new(), left: seal.bytes };
+        let mut chunk = Chunk { records: Vec::new(), left: seal.bytes, is_full: false };
         if snapshot.evicted > self.done {
             let first_hot = snapshot.records.first().map_or(u64::MAX, |record| record.sequence);
             let mut decoders = Decoders::default();
@@ -240,7 +253,7 @@ impl Sealer {
             });
         }
         for record in snapshot.records.into_iter().filter(|record| record.sequence > self.done) {
-            if chunk.is_full() || chunk.take(record).is_break() {
+            if chunk.take(record).is_break() {
                 break;
             }
         }
@@ -260,17 +273,19 @@ impl Sealer {
 struct Chunk {
     records: Vec<Arc<HotRecord>>,
     left: usize,
+    is_full: bool,
 }
 
 impl Chunk {
-    fn is_full(&self) -> bool {
-        self.left == 0
-    }
-
+    /// Takes a record if there is room for it. A giant is taken alone.
     fn take(&mut self, record: Arc<HotRecord>) -> ControlFlow<()> {
+        if self.is_full || (record.bytes() > self.left && !self.records.is_empty()) {
+            self.is_full = true;
+            return ControlFlow::Break(());
+        }
         self.left = self.left.saturating_sub(record.bytes());
         self.records.push(record);
-        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Continue(())
     }
 }
 

@@ -58,9 +58,6 @@ use std::time::Duration;
 use table::SealedTable;
 use tokio::runtime::Runtime;
 
-/// Rows that are read of a file at once.
-pub(crate) const BATCH_ROWS: usize = 8192;
-
 /// Why something could not be done to the tables.
 #[derive(Debug, thiserror::Error)]
 pub enum LakeError {
@@ -208,7 +205,7 @@ impl Lake {
         recent.sort_by_key(|file| Reverse(last(file)));
         for file in recent {
             let file = OpenFile::open(&*table.disk, &path_of(&table.root, file), table.table)?;
-            for batch in file.rows(Some(columns), BATCH_ROWS)? {
+            for batch in file.rows(Some(columns))? {
                 if visit(batch?).is_break() {
                     return Ok(());
                 }

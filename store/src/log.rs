@@ -50,6 +50,7 @@ mod stats;
 mod supply;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use stats::{FSYNC_BOUNDS, LogStats};
 
@@ -284,12 +285,10 @@ impl LogView {
     }
 
     /// Hands out the intact records after a sequence, in order, until it is told to stop.
-    pub fn read(mut self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
-        self.0.skip_to(after);
-        let mut visit = |record: Record| {
+    pub fn read(self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
+        self.0.replay_after(after, &mut |record| {
             if record.sequence > after { visit(record) } else { ControlFlow::Continue(()) }
-        };
-        self.0.replay(&mut visit).replay
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::hot::{Hot, HotRecord};
 use crate::lake::file::OpenFile;
 use crate::lake::files::{DataFile, Files};
-use crate::lake::{BATCH_ROWS, Lake, LakeError, evolve};
+use crate::lake::{Lake, LakeError, evolve};
 use crate::log::{LogError, LogView, Record, Replay};
 use crate::schema::Table;
 use arrow::array::RecordBatch;
@@ -113,7 +113,7 @@ impl Snapshot {
         visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, SnapshotError> {
         let file = OpenFile::open(&*self.disk, &self.path(file), self.table).map_err(LakeError::from)?;
-        for batch in file.rows(columns, BATCH_ROWS).map_err(LakeError::from)? {
+        for batch in file.rows(columns).map_err(LakeError::from)? {
             if visit(batch.map_err(LakeError::from)?).is_break() {
                 return Ok(ControlFlow::Break(()));
             }

@@ -23,6 +23,21 @@ pub(crate) struct Server {
     pub(crate) endpoints: Value,
 }
 
+/// Puts a file where the tables belong, so that nothing can be sealed and the log keeps everything.
+pub(crate) fn forbid_sealing(folder: &Folder) {
+    std::fs::create_dir_all(folder.path().join("data")).expect("a data directory");
+    std::fs::write(tables_of(folder), "in the way").expect("a file in the way");
+}
+
+/// Takes it away again.
+pub(crate) fn allow_sealing(folder: &Folder) {
+    std::fs::remove_file(tables_of(folder)).expect("the file in the way");
+}
+
+fn tables_of(folder: &Folder) -> PathBuf {
+    folder.path().join("data/tables")
+}
+
 impl Server {
     /// Starts a server on a data directory of this folder.
     pub(crate) fn start(folder: &Folder) -> Self {

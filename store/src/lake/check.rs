@@ -6,7 +6,7 @@ use super::layout::{self, Layout};
 use super::sorted::DAY_US;
 use super::start::{Examined, Listing};
 use super::sums::order_of;
-use super::{BATCH_ROWS, Lake, sorted};
+use super::{Lake, sorted};
 use crate::check::{Part, Report};
 use crate::disk::Disk;
 use crate::schema::Table;
@@ -114,7 +114,7 @@ impl TableCheck {
     fn rows(&self, file: &DataFile, opened: OpenFile) -> Result<(), String> {
         let layout = layout::of(self.table);
         let mut last: Option<Box<[u8]>> = None;
-        for batch in opened.rows(None, BATCH_ROWS).map_err(|error| error.to_string())? {
+        for batch in opened.rows(None).map_err(|error| error.to_string())? {
             let batch = batch.map_err(|error| format!("its rows cannot be read: {error}"))?;
             times_fit(layout, file, &batch)?;
             let order = order_of(layout, &batch).map_err(|error| error.to_string())?;

@@ -19,7 +19,7 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, SortingColumn};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnPath;
@@ -31,10 +31,15 @@ use std::sync::Arc;
 pub const ROW_GROUP_ROWS: usize = 128 << 10;
 /// Rows of a page: the unit in which readers skip inside a column.
 const PAGE_ROWS: usize = 8 << 10;
+/// A row group of rows that are heavy has fewer of them: it stands in memory until it is whole.
+const ROW_GROUP_BYTES: usize = 64 << 20;
 /// One in a hundred look-ups reads a row group in vain.
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 /// Higher levels cost more than they bring: see the results.
 const ZSTD_LEVEL: i32 = 1;
+
+/// Rows are read this many at a time, or fewer.
+const MOST_ROWS: usize = 4096;
 
 /// Where a file goes, and what it is for.
 pub(super) struct Place<'p> {
@@ -130,6 +135,7 @@ fn properties(table: Table) -> WriterProperties {
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(sorting(table));
@@ -242,7 +248,9 @@ impl OpenFile {
         texts: Texts,
     ) -> Result<Self, ParquetError> {
         let file = disk.open(path)?;
-        let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let plain = ArrowReaderOptions::new()
+            .with_skip_arrow_metadata(true)
+            .with_offset_index_policy(PageIndexPolicy::Optional);
         let mut builder =
             ParquetRecordBatchReaderBuilder::try_new_with_options(Source(Arc::clone(&file)), plain.clone())?;
         if texts == Texts::Dictionaries {
@@ -258,16 +266,26 @@ impl OpenFile {
         self.builder.metadata()
     }
 
-    /// Its rows; of all columns, or of those that are named, as far as it has them.
+    /// How many rows can be read at once without taking much memory. A page of a column holds about a megabyte, or
+    /// a fixed number of rows if those are light: so a few rows a page mean rows that are heavy.
+    fn rows_at_once(&self) -> usize {
+        let Some(index) = self.footer().offset_index() else { return MOST_ROWS };
+        let pages = index.iter().flatten().map(|column| column.page_locations());
+        // The last page of a column is as short as it happens to be.
+        let rows = pages
+            .flat_map(|pages| pages.windows(2).map(|two| two[1].first_row_index - two[0].first_row_index));
+        rows.min()
+            .map_or(MOST_ROWS, |rows| usize::try_from(2 * rows).unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS))
+    }
+
+    /// Its rows, in batches that take a few megabytes at most; of all columns, or of those that are named, as far as
+    /// it has them.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn rows(
-        self,
-        columns: Option<&[&str]>,
-        batch_rows: usize,
-    ) -> Result<ParquetRecordBatchReader, ParquetError> {
-        let builder = self.builder.with_batch_size(batch_rows);
+    pub fn rows(self, columns: Option<&[&str]>) -> Result<ParquetRecordBatchReader, ParquetError> {
+        let at_once = self.rows_at_once();
+        let builder = self.builder.with_batch_size(at_once);
         let builder = match columns {
             Some(columns) => {
                 let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());

@@ -15,7 +15,7 @@ use arrow::row::Rows;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use std::sync::Arc;
 
-/// Rows that are read of a file at once, and written at once.
+/// Rows that are handed out at once.
 const BATCH_ROWS: usize = 4096;
 
 /// Hands out the rows of sorted files, in order.
@@ -28,7 +28,7 @@ pub(super) fn merged(
     let mut merge =
         Merge { layout, inputs: Vec::new(), held: Vec::new(), places: Vec::new(), kept_back: None };
     for file in files {
-        let rows = file.rows(None, BATCH_ROWS)?;
+        let rows = file.rows(None)?;
         let mut input = Input { schema: schema(table), rows, order: None, held: 0, at: 0 };
         if merge.advance(&mut input)? {
             merge.inputs.push(input);
@@ -91,7 +91,7 @@ impl Merge {
             if has_more || self.advance(&mut input)? {
                 self.inputs.push(input);
             }
-            if self.places.len() >= BATCH_ROWS || self.held.len() > 4 * (self.inputs.len() + 1) {
+            if self.places.len() >= BATCH_ROWS || self.held.len() > 2 * (self.inputs.len() + 1) {
                 self.hand_out(write)?;
             }
         }

@@ -5,11 +5,16 @@
 
 use super::file::{FileWriter, Place};
 use super::files::DataFile;
-use super::sorted::{self, Day};
+use super::sorted::Sorted;
 use super::table::{Change, SealedTable};
 use super::{LakeError, evolve};
 use crate::hot::HotRecord;
 use std::sync::Arc;
+
+/// Rows are copied when they are sorted. When they weigh more than this each, on average,
+const HEAVY_ROW: usize = 2 << 10;
+/// no more than this is copied at once.
+const COPIED_BYTES: usize = 8 << 20;
 
 /// What sealing brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,10 +66,9 @@ pub(super) fn seal(
     if sealed.rows == 0 {
         return Ok(sealed);
     }
-    let days = sorted::days(table.table, &batches)?;
-    drop(batches);
+    let sorted = Sorted::new(table.table, &batches)?;
     let mut change = Change { sealed: Some(up_to), ..Change::default() };
-    if let Err(error) = write_all(table, days, &mut change.added, now_ms) {
+    if let Err(error) = write_all(table, &sorted, at_once(records), &mut change.added, now_ms) {
         table.discard(&change.added);
         return Err(error);
     }
@@ -78,16 +82,27 @@ pub(super) fn seal(
 /// Writes a file a day.
 fn write_all(
     table: &SealedTable,
-    days: Vec<Day>,
+    sorted: &Sorted<'_>,
+    at_once: usize,
     files: &mut Vec<DataFile>,
     now_ms: i64,
 ) -> Result<(), LakeError> {
-    for Day { day, rows } in days {
+    for (day, rows) in sorted.days() {
         let place =
             Place { disk: &*table.disk, root: &table.root, table: table.table, day, origin: "sealed" };
-        let mut file = FileWriter::create(place, &rows.schema())?;
-        file.write(&rows)?;
+        let mut file = FileWriter::create(place, &table.table.schema())?;
+        for begin in rows.clone().step_by(at_once) {
+            file.write(&sorted.gather(begin..rows.end.min(begin.saturating_add(at_once)))?)?;
+        }
         files.push(file.finish(now_ms)?);
     }
     Ok(())
+}
+
+/// How many rows are copied at once: all of them, unless they are heavy.
+fn at_once(records: &[Arc<HotRecord>]) -> usize {
+    let bytes: usize = records.iter().map(|record| record.bytes()).sum();
+    let rows: u64 = records.iter().flat_map(|record| record.rows).sum();
+    let each = bytes / usize::try_from(rows).unwrap_or(usize::MAX).max(1);
+    if each < HEAVY_ROW { usize::MAX } else { COPIED_BYTES / each + 1 }
 }

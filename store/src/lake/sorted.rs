@@ -3,7 +3,7 @@
 //! Names and words come as dictionaries, a few hundred values for a hundred thousand rows: they are ranked once,
 //! and rows are compared by small numbers. Every row is copied once, when the sorted columns are put together.
 //!
-//! What always holds: every row that goes in comes out once, in the file of its day; rows of a table that is
+//! What always holds: every row that goes in comes out once, with its day; rows of a table that is
 //! summed may be added up with others that agree in everything but their numbers.
 
 use super::layout::Layout;
@@ -24,13 +24,11 @@ const LAST_DAY: i32 = 2_932_896;
 /// The day, seven names, and a time in two halves: the longest order of ours.
 const WORDS: usize = 10;
 
-/// The rows of one day, in the order of their table.
-#[derive(Debug)]
-pub struct Day {
-    /// Days since 1970.
-    pub day: i32,
-    /// Its rows.
-    pub rows: RecordBatch,
+/// The rows of many batches, sorted by day and then in the order of their table.
+pub struct Sorted<'b> {
+    table: Table,
+    batches: &'b [RecordBatch],
+    rows: Vec<Row>,
 }
 
 /// What a row is sorted by, and where it stands.
@@ -41,21 +39,32 @@ struct Row {
     row: u32,
 }
 
-/// Sorts the batches of a table, all with its current schema, and cuts them into days, the oldest first.
-///
-/// # Errors
-/// When a batch does not have the table's schema, or a column would be too long for Arrow.
-pub fn days(table: Table, batches: &[RecordBatch]) -> Result<Vec<Day>, ArrowError> {
-    let layout = super::layout::of(table);
-    let rows = sorted_rows(layout, batches)?;
-    let mut days = Vec::new();
-    for range in runs(&rows, |row| row.key[0]) {
-        let rows = &rows[range];
-        let day = rows[0].key[0].cast_signed() ^ i32::MIN;
-        let rows = RecordBatch::try_new(table.schema(), gathered(batches, rows)?)?;
-        days.push(Day { day, rows: if layout.sums { added_up(layout, &rows)? } else { rows } });
+impl<'b> Sorted<'b> {
+    /// Sorts the batches of a table, all with its current schema.
+    ///
+    /// # Errors
+    /// When a batch does not have the table's schema.
+    pub fn new(table: Table, batches: &'b [RecordBatch]) -> Result<Self, ArrowError> {
+        Ok(Self { table, batches, rows: sorted_rows(super::layout::of(table), batches)? })
     }
-    Ok(days)
+
+    /// The days, the oldest first, each with the places of its rows.
+    #[must_use]
+    pub fn days(&self) -> Vec<(i32, Range<usize>)> {
+        let day = |range: &Range<usize>| self.rows[range.start].key[0].cast_signed() ^ i32::MIN;
+        runs(&self.rows, |row| row.key[0]).into_iter().map(|range| (day(&range), range)).collect()
+    }
+
+    /// The rows at some places, put together.
+    ///
+    /// # Errors
+    /// When a column would be too long for Arrow.
+    pub fn gather(&self, places: Range<usize>) -> Result<RecordBatch, ArrowError> {
+        let layout = super::layout::of(self.table);
+        let columns = gathered(self.batches, &self.rows[places])?;
+        let rows = RecordBatch::try_new(self.table.schema(), columns)?;
+        if layout.sums { added_up(layout, &rows) } else { Ok(rows) }
+    }
 }
 
 fn sorted_rows(layout: &Layout, batches: &[RecordBatch]) -> Result<Vec<Row>, ArrowError> {

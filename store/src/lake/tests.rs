@@ -131,7 +131,7 @@ fn rows_of(disk: &dyn Disk, files: &Files) -> BTreeMap<i64, i64> {
     let mut found = BTreeMap::new();
     for file in &files.files {
         let opened = OpenFile::open(disk, &Path::new(ROOT).join(&file.path), files.table).unwrap();
-        for batch in opened.rows(None, 1000).unwrap() {
+        for batch in opened.rows(None).unwrap() {
             let batch = batch.unwrap();
             let whole = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
             if files.table == Table::Traffic {

@@ -213,10 +213,13 @@ impl FrameHeader {
 
     /// The frame header at a position of a segment, if there is one.
     pub(super) fn decode(segment: &[u8], salt: u64, position: usize) -> Option<Self> {
-        let bytes: &[u8; ALIGN] = segment.get(position..)?.first_chunk()?;
-        let ours = bytes[..8] == salt.to_le_bytes()
-            && bytes[8..16] == (position as u64).to_le_bytes()
-            && is_sealed(bytes);
+        Self::decode_at(segment.get(position..)?.first_chunk()?, salt, position as u64)
+    }
+
+    /// The frame header that these bytes are, if they are the one of this position.
+    pub(super) fn decode_at(bytes: &[u8; ALIGN], salt: u64, position: u64) -> Option<Self> {
+        let ours =
+            bytes[..8] == salt.to_le_bytes() && bytes[8..16] == position.to_le_bytes() && is_sealed(bytes);
         ours.then(|| Self {
             sequence: u64::from_le_bytes(take(bytes, 16)),
             durable: u64::from_le_bytes(take(bytes, 24)),

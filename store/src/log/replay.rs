@@ -6,6 +6,7 @@ use super::account::Account;
 use super::format::{self, ALIGN, BadHeader, LABELS_END, SegmentHeader};
 use super::ranges::Ranges;
 use super::scan::{self, Piece};
+use super::walk::{Step, Walk};
 use super::{LogError, Record, Replay};
 use crate::disk::{Disk, DiskRead};
 use arrow::buffer::Buffer;
@@ -124,7 +125,7 @@ impl Survey {
     }
 
     /// Leaves out the oldest segments, as far as all of their records are at or below a sequence.
-    pub(super) fn skip_to(&mut self, after: u64) {
+    fn skip_to(&mut self, after: u64) {
         let first_of = |segment: &Surveyed| segment.header.as_ref().map(|header| header.first);
         let newer =
             self.segments.iter().rposition(|segment| first_of(segment).is_some_and(|f| f <= after + 1));
@@ -133,11 +134,26 @@ impl Survey {
 
     /// Hands out every intact record, in order, until it is told to stop.
     pub(super) fn replay(self, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Past {
+        self.read(None, visit)
+    }
+
+    /// The same for the records after a sequence, with no more of a segment in memory than must be.
+    pub(super) fn replay_after(
+        mut self,
+        after: u64,
+        visit: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Replay {
+        self.skip_to(after);
+        self.read(Some(after), visit).replay
+    }
+
+    fn read(self, after: Option<u64>, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Past {
         let Self { segments, voids } = self;
         let next_number = segments.last().map_or(1, |segment| segment.number + 1);
         let account = Account::new(&voids);
         let mut reader = Reader {
             visit,
+            after,
             stopped: false,
             account,
             preamble: Arc::default(),
@@ -173,6 +189,8 @@ fn is_gone<T>(file: &io::Result<T>) -> bool {
 
 struct Reader<'a> {
     visit: &'a mut dyn FnMut(Record) -> ControlFlow<()>,
+    /// Only records after this one are wanted, one by one.
+    after: Option<u64>,
     /// Nobody wants more.
     stopped: bool,
     account: Account<'a>,
@@ -186,7 +204,6 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn segment(&mut self, segment: Surveyed) -> PastSegment {
-        let content = segment.file.and_then(|file| file.read(u64::MAX));
         self.account.file(segment.number);
         let first = self.account.expected();
         let mut past = PastSegment {
@@ -199,18 +216,31 @@ impl Reader<'_> {
             empty: false,
         };
         match segment.header {
-            Some(header) => self.with_header(&header, content, &mut past),
-            None => self.without_header(content, &mut past),
+            Some(header) => self.with_header(&header, segment.file, &mut past),
+            None => self.without_header(segment.file.and_then(|file| file.read(u64::MAX)), &mut past),
         }
         past
     }
 
-    fn with_header(&mut self, header: &SegmentHeader, content: io::Result<Buffer>, past: &mut PastSegment) {
+    fn with_header(
+        &mut self,
+        header: &SegmentHeader,
+        file: io::Result<Arc<dyn DiskRead>>,
+        past: &mut PastSegment,
+    ) {
         self.witness(|account| account.segment(header));
         self.floor = self.floor.max(header.first).max(header.run).max(header.durable.saturating_add(1));
         past.first = header.first;
         past.last = header.first.saturating_sub(1);
-        match content {
+        if *self.preamble != *header.preamble {
+            self.preamble = Arc::clone(&header.preamble);
+        }
+        if let (Some(after), Ok(file)) = (self.after, &file)
+            && self.one_by_one(header, &**file, after, past)
+        {
+            return;
+        }
+        match file.and_then(|file| file.read(u64::MAX)) {
             Ok(content) => self.frames(header, content, past),
             Err(error) => self.unreadable(past, &error.to_string()),
         }
@@ -234,6 +264,33 @@ impl Reader<'_> {
         }
     }
 
+    /// Hands out the records of a segment in which nothing is odd. False when something is: then what was handed out
+    /// is known by its sequence, and is not handed out again.
+    fn one_by_one(
+        &mut self,
+        header: &SegmentHeader,
+        file: &dyn DiskRead,
+        after: u64,
+        past: &mut PastSegment,
+    ) -> bool {
+        let mut walk = Walk::new(file, header.salt, header.bytes());
+        while !self.stopped {
+            let frame = match walk.next() {
+                Step::Frame(frame) => frame,
+                Step::End => return true,
+                Step::Odd => return false,
+            };
+            let payload = if frame.sequence > after { walk.payload(&frame) } else { Some(Buffer::default()) };
+            let Some(payload) = payload else { return false };
+            self.seen(frame.sequence, past);
+            if self.witness(|account| account.intact(&frame)) && frame.sequence > after {
+                let (sequence, schema) = (frame.sequence, frame.schema);
+                self.hand_out(Record { sequence, schema, payload, preamble: Arc::clone(&self.preamble) });
+            }
+        }
+        true
+    }
+
     fn frames(&mut self, header: &SegmentHeader, mut content: Buffer, past: &mut PastSegment) {
         let begin = header.bytes();
         let (pieces, end) = scan::pieces(&content, header.salt, begin);
@@ -242,9 +299,6 @@ impl Reader<'_> {
         // Records are slices of this and keep it alive: without what is only preallocated.
         content = content.slice_with_length(0, end.min(content.len()));
         content.shrink_to_fit();
-        if *self.preamble != *header.preamble {
-            self.preamble = Arc::clone(&header.preamble);
-        }
         for piece in &pieces {
             self.piece(piece, &content, begin, past);
         }

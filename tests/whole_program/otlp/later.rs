@@ -4,7 +4,7 @@ use super::client::{python, story};
 use super::expected::{FILLER, check};
 use super::wire::status;
 use super::{JSON, PROTOBUF};
-use crate::whole_program::server::Server;
+use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
 use crate::whole_program::support::{Folder, OPEN};
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -38,6 +38,7 @@ fn is_refused(server: &Server, lines: &str) -> bool {
 #[test]
 fn a_full_log_says_when_to_come_back() {
     let folder = Folder::new();
+    forbid_sealing(&folder);
     let server = Server::start_with(&folder, &SMALL);
     fill(&server);
     let stored = server.dump("events").len();
@@ -65,11 +66,12 @@ fn a_full_log_says_when_to_come_back() {
     assert_eq!(server.dump("events").len(), stored);
 }
 
-/// The SDK sends to a server whose log is full, and tries again by itself. An operator restarts it with more
-/// room: the export succeeds, and every row is there, once.
+/// The SDK sends to a server whose log is full, because nothing can be sealed, and tries again by itself. An operator
+/// mends that and restarts it: the export succeeds, and every row is there, once.
 #[track_caller]
 fn comes_back(protocol: &str, flag: &str) {
     let folder = Folder::new();
+    forbid_sealing(&folder);
     let address = free_address();
     let at = [flag, &address];
     let server = Server::start_with(&folder, &[&SMALL[..], &at].concat());
@@ -85,6 +87,7 @@ fn comes_back(protocol: &str, flag: &str) {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(server.stop().success());
+    allow_sealing(&folder);
     let server = Server::start_with(&folder, &at);
     let sent: Value = sender.join().expect("the sender ends");
     assert_eq!(json!([sent["traces"], sent["logs"]]), json!([["SUCCESS"], ["SUCCESS"]]));

@@ -14,7 +14,7 @@ fn is_in_order(bench: &Bench) {
         assert_eq!(opened.footer().file_metadata().num_rows().unsigned_abs(), file.statistics.num_records);
         let (low, high) = file.statistics.times(layout.time).unwrap();
         let mut last: Option<Vec<u8>> = None;
-        for batch in opened.rows(None, 100).unwrap() {
+        for batch in opened.rows(None).unwrap() {
             let batch = batch.unwrap();
             let rows = order_of(layout, &batch).unwrap();
             for row in &rows {

@@ -257,9 +257,9 @@ fn reading_while_writing() {
 #[test]
 fn a_view_holds_what_is_released_after_it_and_begins_where_it_is_asked_to() {
     let disk = SimDisk::new(1);
-    let (log, ..) = open(&disk, LogOptions { segment_bytes: 1 << 12, ..options() });
+    let (log, ..) = open(&disk, LogOptions { max_bytes: 8 << 20, ..options() });
     for n in 1..=200_u64 {
-        assert_eq!(store(&log, n.to_le_bytes().repeat(40)).unwrap(), n);
+        assert_eq!(store(&log, n.to_le_bytes().repeat(400)).unwrap(), n);
     }
     for after in [0, 1, 7, 100, 199, 200, 500] {
         let view = LogView::open(&disk, Path::new(FOLDER)).unwrap();
