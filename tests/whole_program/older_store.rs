@@ -1,0 +1,88 @@
+//! A data directory that an older version wrote: its log replays, its tables open and take new columns.
+
+use super::server::{Server, dump};
+use super::support::{Folder, faultline};
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const OLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/older");
+const TABLES: [&str; 3] = ["events", "traffic", "rejects"];
+/// A failure in a batch has a place in it: a column that the older version did not have.
+const BATCH: &str = r#"{"time":"2026-11-01T10:00:00Z","service":"files","operation":"bulk","success":true,"results":[{"result":{"success":true}},{"result":{"success":false,"error":{"code":"NOT_FOUND_RESOURCE","message":"No such file"}}}],"summary":{"total":2,"succeeded":1,"failed":1}}"#;
+
+/// A copy to work on.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+/// What the older version printed of a table.
+fn expected(table: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(format!("{OLDER}/{table}.ndjson")).expect("what was printed");
+    sorted(text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
+fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
+    rows.sort_by_key(Value::to_string);
+    rows
+}
+
+/// Traffic may be added up on the way: what counts is its sum.
+fn calls(rows: &[Value]) -> i64 {
+    rows.iter().map(|row| row["calls"].as_i64().expect("a number")).sum()
+}
+
+/// Scenario: today's `dump` on the older version's directory.
+/// Guarantee: every row is there as the older version printed it, from its tables and from its log.
+#[test]
+fn an_older_directory_is_read_as_it_is() {
+    let folder = Folder::new();
+    let data_dir = folder.path().join("data");
+    copy(&Path::new(OLDER).join("data"), &data_dir);
+    for table in TABLES {
+        assert_eq!(sorted(dump(&data_dir, table)), expected(table), "{table}");
+    }
+}
+
+/// Scenario: today's server on the older version's directory; it seals the older log, new rows come in, and old and
+/// new files are merged.
+/// Guarantee: old rows stay as they were, new rows have the new columns, and `check` finds nothing wrong.
+#[test]
+fn an_older_directory_takes_new_columns() {
+    let folder = Folder::new();
+    let data_dir = folder.path().join("data");
+    copy(&Path::new(OLDER).join("data"), &data_dir);
+    let server = Server::start_with(&folder, &["--seal-after", "50ms"]);
+    for count in 1..=8 {
+        server.post_lines(&format!("{BATCH}\nrubbish {count}\n")).is(200);
+        wait_until(&server, |status| status["hot"]["records"] == 0);
+    }
+    wait_until(&server, |status| status["upkeep"]["merged_files"].as_u64() >= Some(8));
+    assert!(server.stop().success());
+    let (new, old): (Vec<_>, Vec<_>) =
+        dump(&data_dir, "events").into_iter().partition(|event| event.get("batch_index").is_some());
+    assert_eq!(sorted(old), expected("events"));
+    assert!(new.len() == 8 && new.iter().all(|event| event["batch_index"] == 1), "{new:?}");
+    assert_eq!(dump(&data_dir, "rejects").len(), expected("rejects").len() + 8);
+    assert_eq!(calls(&dump(&data_dir, "traffic")), calls(&expected("traffic")) + 8 * 2);
+    let run = faultline(&["check", "--data-dir", data_dir.to_str().expect("UTF-8")]).ends_with(0);
+    assert!(!run.out.contains("problem"), "{}", run.out);
+}
+
+#[track_caller]
+fn wait_until(server: &Server, holds: impl Fn(&Value) -> bool) {
+    let began = Instant::now();
+    while !holds(&server.status()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", server.status());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
