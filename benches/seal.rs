@@ -86,8 +86,10 @@ fn columns(lake: &Lake, folder: &std::path::Path, events: f64) -> anyhow::Result
     for file in &lake.files(Table::Events).files {
         let path = folder.join("tables/events").join(&file.path);
         let file = store::lake::file::OpenFile::open(&RealDisk, &path, Table::Events)?;
-        for column in file.footer().row_groups().iter().flat_map(|group| group.columns()) {
-            *sizes.entry(column.column_path().string()).or_default() += column.compressed_size();
+        for group in file.footer().row_groups() {
+            for column in group.columns() {
+                *sizes.entry(column.column_path().string()).or_default() += column.compressed_size();
+            }
         }
     }
     let mut sizes: Vec<_> = sizes.into_iter().collect();

@@ -9,8 +9,8 @@
 use super::LakeError;
 use super::file::{FileWriter, OpenFile, Place, Texts, path_of};
 use super::files::{DataFile, Files};
-use super::merge;
 use super::table::{Change, SealedTable};
+use super::{layout, merge};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,11 +31,13 @@ pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
     for file in files.files.iter().filter(|file| file.bytes < LARGE_BYTES) {
         days.entry(file.day).or_default().push(file);
     }
-    days.into_values().find_map(|day| plan_of_day(day, now_ms))
+    let time = layout::of(files.table).time;
+    days.into_values().find_map(|day| plan_of_day(day, time, now_ms))
 }
 
-fn plan_of_day(mut day: Vec<&Arc<DataFile>>, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
-    day.sort_unstable_by_key(|file| file.bytes);
+fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+    // Neighbours in time are merged, so that the times of a large file are still a stretch of the day.
+    day.sort_by_key(|file| file.statistics.times(time));
     let newest = day.iter().map(|file| file.written_at).max()?;
     let chosen: Vec<&Arc<DataFile>> = if day.len() > 1 && newest < now_ms - SETTLED_MS {
         day

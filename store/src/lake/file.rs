@@ -1,6 +1,6 @@
 //! One Parquet file of a table: written once, never changed.
 //!
-//! What always holds: when [`FileWriter::finish`] returns, the file and its name are durable. Names are never used
+//! What always holds: when `FileWriter::finish` returns, the file and its name are durable. Names are never used
 //! twice, and a file that no commit names means nothing to anyone.
 
 use super::LakeError;
@@ -20,6 +20,7 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, SortingColumn};
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnPath;
@@ -270,7 +271,7 @@ impl OpenFile {
     /// a fixed number of rows if those are light: so a few rows a page mean rows that are heavy.
     fn rows_at_once(&self) -> usize {
         let Some(index) = self.footer().offset_index() else { return MOST_ROWS };
-        let pages = index.iter().flatten().map(|column| column.page_locations());
+        let pages = index.iter().flatten().map(OffsetIndexMetaData::page_locations);
         // The last page of a column is as short as it happens to be.
         let rows = pages
             .flat_map(|pages| pages.windows(2).map(|two| two[1].first_row_index - two[0].first_row_index));

@@ -156,16 +156,13 @@ impl Examined<'_> {
 
     /// Versions are without a gap, from the checkpoint or from the beginning.
     fn versions_follow(&self, listing: &Listing, base: Option<u64>) -> Result<(), LakeError> {
-        let mut expected = base.map_or(0, |base| base + 1);
-        for version in listing.commits.iter().filter(|version| Some(**version) > base) {
-            if *version != expected {
-                return Err(
-                    self.damaged(&self.commit_path(expected), "it is missing, and later ones are there")
-                );
+        let since = listing.commits.iter().copied().filter(|version| Some(*version) > base);
+        match (base.map_or(0, |base| base + 1)..).zip(since).find(|(expected, version)| expected != version) {
+            Some((missing, _)) => {
+                Err(self.damaged(&self.commit_path(missing), "it is missing, and later ones are there"))
             }
-            expected += 1;
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn commit(&self, version: u64) -> Result<Commit, String> {
