@@ -10,11 +10,14 @@ mod classify;
 mod codes;
 mod completions;
 mod dump;
+mod input;
 mod opened;
+mod progress;
 mod quantity;
 mod refused;
 mod registry;
 mod serve;
+mod stop;
 mod terminal;
 
 use clap::{Parser, Subcommand};
