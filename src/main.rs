@@ -10,6 +10,7 @@ mod classify;
 mod codes;
 mod completions;
 mod dump;
+mod ingest;
 mod input;
 mod opened;
 mod progress;
@@ -53,6 +54,7 @@ enum Command {
     Codes(codes::Arguments),
     Completions(completions::Arguments),
     Dump(dump::Arguments),
+    Ingest(ingest::Arguments),
     Serve(serve::Arguments),
 }
 
@@ -73,6 +75,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
+        Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
     }
 }
