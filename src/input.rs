@@ -130,3 +130,27 @@ fn unpacked(mut raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
         Packing::Zstd => Box::new(zstd::Decoder::with_buffer(BufReader::with_capacity(CHUNK, whole))?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_is_told_from_the_first_bytes() {
+        for (start, packing) in [
+            (&b""[..], None),
+            (b"{", Some(Packing::Plain)),
+            (b"\xef\xbb\xbf{", Some(Packing::Plain)),
+            (b"\x1f", None),
+            (b"\x1f\x8b", Some(Packing::Gzip)),
+            (b"(", None),
+            (b"(a", Some(Packing::Plain)),
+            (b"\x28\xb5\x2f\xfd", Some(Packing::Zstd)),
+            (b"\x5e\x2a\x4d\x18", Some(Packing::Zstd)),
+            (b"P", None),
+            (b"PUT", Some(Packing::Plain)),
+        ] {
+            assert_eq!(Packing::of(start), packing, "{start:?}");
+        }
+    }
+}

@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 /// More entries than this are not kept.
 const ENTRIES: usize = 10_000;
+/// Ends of earlier runs that an entry remembers: copies from then are known as long.
+const EARLIER: usize = 16;
 /// An unfinished `--again` can be continued for as long as servers remember what they were sent.
 const AGAIN_US: i64 = 24 * 60 * 60 * 1_000_000;
 
@@ -39,6 +41,9 @@ pub(super) struct Entry {
     /// What may have been sent beyond that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<Plan>,
+    /// Where earlier runs had ended, and how many lines that were: a copy may be from then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) earlier: Vec<(Mark, u64)>,
     /// Lines, without blank ones.
     pub(super) lines: u64,
     /// When it was last added to, in microseconds since 1970.
@@ -51,8 +56,24 @@ pub(super) struct Entry {
 impl Entry {
     /// Nothing ingested yet.
     pub(super) fn new(id: u64, name: &str, first: Digest, again: Option<String>) -> Self {
-        let done = Mark::beginning();
-        Self { id, name: name.to_owned(), first, done, tail: None, plan: None, lines: 0, time: 0, again }
+        let (name, done) = (name.to_owned(), Mark::beginning());
+        Self { id, name, first, done, tail: None, plan: None, earlier: Vec::new(), lines: 0, time: 0, again }
+    }
+
+    /// Goes on from a place that it knows. A text that is known up to an earlier end only is another text: it gets an
+    /// entry of its own.
+    pub(super) fn go_on(&mut self, from: Known, new_id: u64) {
+        match from {
+            Known::Earlier(place) => {
+                (self.id, self.tail, self.plan) = (new_id, None, None);
+                (self.done, self.lines) = self.earlier[place];
+                self.earlier.truncate(place + 1);
+            }
+            Known::Done | Known::Tail if self.done.position > 0 => self.earlier.push((self.done, self.lines)),
+            Known::Done | Known::Tail => {}
+        }
+        let excess = self.earlier.len().saturating_sub(EARLIER);
+        self.earlier.drain(..excess);
     }
 
     /// A piece has been acknowledged, and everything before it.
@@ -74,9 +95,20 @@ impl Entry {
         self.plan = piece.plan.or(self.plan);
     }
 
-    /// The places up to which the text is known, and whether a line without a newline ends there.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (Mark, bool)> + use<> {
-        [Some((self.done, false)), self.tail.map(|tail| (tail, true))].into_iter().flatten()
+    /// The places up to which the text is known.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (Mark, Known)> {
+        let earlier =
+            self.earlier.iter().enumerate().map(|(place, (mark, _))| (*mark, Known::Earlier(place)));
+        let tail = self.tail.map(|tail| (tail, Known::Tail));
+        earlier.chain([(self.done, Known::Done)]).chain(tail)
+    }
+
+    /// How many lines are before a place.
+    pub(super) fn lines_at(&self, known: Known) -> u64 {
+        match known {
+            Known::Earlier(place) => self.earlier[place].1,
+            Known::Done | Known::Tail => self.lines,
+        }
     }
 
     /// True when it may say how far a text was ingested: in a run that ingests once more, only such a run can.
@@ -84,6 +116,17 @@ impl Entry {
         let is_recent = now.saturating_sub(self.time) < AGAIN_US;
         if again { self.again.is_some() && is_recent } else { self.again.is_none() }
     }
+}
+
+/// Which of an entry's places a text was found at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Known {
+    /// Where an earlier run had ended.
+    Earlier(usize),
+    /// As far as it was ingested.
+    Done,
+    /// After a last line without a newline.
+    Tail,
 }
 
 /// All entries of a destination.

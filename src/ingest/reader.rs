@@ -102,18 +102,25 @@ impl Reader {
             input.open(&self.meter)
         })?;
         if found.has_nothing_new()
-            && let Some(entry) = found.entry.take()
+            && let Some((mut entry, known)) = found.entry.take()
         {
+            entry.lines = entry.lines_at(known);
             let same = read.iter().any(|other| other.id == entry.id);
             let how = if same { Ended::SameAs(entry.name) } else { Ended::Already(Box::new(entry)) };
             return Ok(self.end(file, how));
         }
         let is_continued = found.text.position() > 0;
-        // Of a text of which nothing is ingested yet, only the name tells that it is the same.
-        let entry = found.entry.filter(|entry| is_continued || entry.name == input.name);
-        let fresh = || Entry::new(self.next_id, &input.name, found.first, self.again.clone());
-        let mut entry = entry.unwrap_or_else(fresh);
+        let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
+        let mut entry = match found.entry {
+            Some((mut entry, known)) if is_continued => {
+                entry.go_on(known, id);
+                entry
+            }
+            // Of a text of which nothing is ingested yet, only the name tells that it is the same.
+            Some((entry, _)) if entry.name == input.name => entry,
+            _ => Entry::new(id, &input.name, found.first, self.again.clone()),
+        };
         entry.name.clone_from(&input.name);
         let mut pieces = Pieces::new(found.text, Sizes::default(), entry.plan);
         let told = self
