@@ -42,17 +42,18 @@ use xxhash_rust::xxh3::xxh3_128;
 const EXAMPLES: &str = "\
 Examples:
   faultline ingest app.ndjson
-  faultline ingest app.ndjson.gz archive.ndjson.zst --data-dir archive --format json
+  faultline ingest archive.ndjson.zst --data-dir archive --format json
   faultline ingest '*.ndjson' --service orders --environment production --data-dir orders
   cat app.ndjson | faultline ingest - --data-dir piped
   faultline ingest --again app.ndjson
 
   faultline ingest --to http://127.0.0.1:4318 'logs/*.gz'
 
-Every line is stored once. Stopped or killed, the same command goes on where it was; a log that has
-grown since goes on where it ended; a copy is known under another name and in another packing. That is
-kept in ingest.json in the data directory, or for --to in $XDG_STATE_HOME/faultline (else
-~/.local/state/faultline), one file a server. What is read from stdin or a pipe is not remembered.
+Every line is stored once. Stopped, or killed no longer than a day ago, the same command goes on where
+it was; a log that has grown since goes on where it ended; a copy is known under another name and in
+another packing. That is kept in ingest.json in the data directory, or for --to in
+$XDG_STATE_HOME/faultline (else ~/.local/state/faultline), one file a server. What is read from stdin or
+a pipe is not remembered.
 
 A last line without a newline is stored as it is. When the file goes on after it, so does the next run;
 when that very line goes on, it is another line, and stored as one.
@@ -65,7 +66,7 @@ Environment:
 
 Exit codes:
   0    everything is ingested
-  1    something is not: a file that cannot be read, or was ingested before; a server that takes nothing
+  1    a file cannot be read, or was ingested before; or a server takes nothing
   2    wrong usage, or input of which nothing could be read
   3    the data directory cannot be used: unreadable, full, or another process has it
   130  stopped by Ctrl-C or SIGTERM; what was taken is kept, and the same command goes on";

@@ -28,12 +28,14 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   faultline classify --summary app.ndjson
+  faultline ingest app.ndjson --data-dir loaded
   faultline codes -32002
 
 Exit codes:
   0  it worked
   1  something could not be done: a file, the registry, a code without an entry
   2  wrong usage, or input of which nothing could be read
+  and others that the pages of serve and ingest tell
 
 NO_COLOR is honoured; colours and lines are drawn on a terminal only.";
 

@@ -3,7 +3,7 @@
 //! What always holds: a piece is tried again under the same key, so that it is stored once however often it is sent;
 //! whoever says "later" is asked again after the time it names, until nothing at all has been taken for too long.
 
-mod halves;
+mod parts;
 pub(super) mod server;
 
 use bytes::Bytes;
@@ -22,7 +22,12 @@ const DIRECTORY_PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) enum No {
     /// It may be taken later.
-    Later { after: Duration, reason: String },
+    Later {
+        after: Duration,
+        reason: String,
+        /// Somebody has to do something about it: a disk is full, or fails.
+        is_grave: bool,
+    },
     /// Nobody was there to take it.
     Away { reason: String },
     /// It is too much at once.
@@ -53,6 +58,8 @@ pub(super) struct Delivery {
     patience: Duration,
     /// When something was last taken.
     last_yes: Mutex<Option<Instant>>,
+    /// Why nothing is taken since, as far as somebody has to do something about it.
+    grave: Mutex<Option<String>>,
     /// Somebody has answered, be it with a no.
     is_met: AtomicBool,
 }
@@ -63,11 +70,18 @@ impl Delivery {
             Destination::Directory(_) => patience.min(DIRECTORY_PATIENCE),
             Destination::Server(_) => patience,
         };
-        Self { destination, defaults, patience, last_yes: Mutex::new(None), is_met: AtomicBool::new(false) }
+        Self {
+            destination,
+            defaults,
+            patience,
+            last_yes: Mutex::new(None),
+            grave: Mutex::new(None),
+            is_met: AtomicBool::new(false),
+        }
     }
 
-    /// Delivers a piece; when this returns `Ok`, it is durable.
-    pub(super) async fn deliver(&self, body: Bytes, key: String) -> Result<Answer, Undelivered> {
+    /// Delivers a piece; when this returns `Ok`, it is durable. Never says that it may be taken later.
+    pub(super) async fn deliver(&self, body: Bytes, key: String) -> Result<Answer, No> {
         let began = Instant::now();
         loop {
             let (after, reason) = match self.try_once(body.clone(), &key).await {
@@ -75,18 +89,21 @@ impl Delivery {
                     self.said_yes();
                     return Ok(answer);
                 }
-                Err(No::TooLarge { reason }) => return self.in_halves(body, key, reason).await,
-                Err(No::Never { reason }) => return Err(self.undelivered(reason)),
+                Err(no @ (No::TooLarge { .. } | No::Never { .. })) => return Err(no),
                 // Whoever was never there will hardly come: an address may be wrong.
                 Err(No::Away { reason }) if !self.is_met.load(Ordering::Relaxed) => {
-                    return Err(self.undelivered(reason));
+                    return Err(No::Never { reason });
                 }
                 Err(No::Away { reason }) => (Duration::from_millis(500), reason),
-                Err(No::Later { after, reason }) => (after, reason),
+                Err(No::Later { after, reason, is_grave }) => {
+                    self.said_later(is_grave, &reason);
+                    (after, reason)
+                }
             };
             if self.waited_since(began) + after > self.patience {
+                let reason = self.grave_reason().unwrap_or(reason);
                 let reason = format!("nothing was taken for {} s: {reason}", self.patience.as_secs());
-                return Err(self.undelivered(reason));
+                return Err(No::Never { reason });
             }
             tokio::time::sleep(after).await;
         }
@@ -109,7 +126,9 @@ impl Delivery {
             let reason = refusal.to_string();
             match (refusal.cause, refusal.retry_after) {
                 (Cause::TooLarge, _) => No::TooLarge { reason },
-                (_, Some(after)) => No::Later { after, reason },
+                (cause, Some(after)) => {
+                    No::Later { after, reason, is_grave: matches!(cause, Cause::LogFull | Cause::DiskFailed) }
+                }
                 (_, None) => No::Never { reason },
             }
         })
@@ -117,6 +136,18 @@ impl Delivery {
 
     fn said_yes(&self) {
         *self.last_yes.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.grave.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn said_later(&self, is_grave: bool, reason: &str) {
+        if is_grave {
+            *self.grave.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        }
+    }
+
+    /// What somebody should do something about: others are told no because of it, in words that say less.
+    fn grave_reason(&self) -> Option<String> {
+        self.grave.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How long nothing has been taken while this piece was waiting.
@@ -125,7 +156,10 @@ impl Delivery {
         last.map_or(began, |last| last.max(began)).elapsed()
     }
 
-    fn undelivered(&self, reason: String) -> Undelivered {
+    /// What a no that is final means for the run.
+    pub(super) fn undelivered(&self, no: No) -> Undelivered {
+        let (No::Later { reason, .. } | No::Away { reason } | No::TooLarge { reason } | No::Never { reason }) =
+            no;
         Undelivered { reason, is_directory: matches!(self.destination, Destination::Directory(_)) }
     }
 }

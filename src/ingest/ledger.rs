@@ -11,7 +11,7 @@ mod file;
 
 pub(super) use file::LedgerError;
 
-use super::pieces::{Piece, Plan};
+use super::pieces::{Piece, Plan, Span};
 use super::text::{Digest, Mark};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ use std::path::PathBuf;
 const ENTRIES: usize = 10_000;
 /// Ends of earlier runs that an entry remembers: copies from then are known as long.
 const EARLIER: usize = 16;
+/// Runs without a single acknowledged piece, one after another, whose last pieces are remembered.
+const PLANS: usize = 64;
 /// An unfinished `--again` can be continued for as long as servers remember what they were sent.
 const AGAIN_US: i64 = 24 * 60 * 60 * 1_000_000;
 
@@ -38,9 +40,12 @@ pub(super) struct Entry {
     /// The end of the line after that, which was ingested too, though it had no newline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tail: Option<Mark>,
-    /// What may have been sent beyond that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) plan: Option<Plan>,
+    /// What runs that were killed may have sent beyond that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) plans: Vec<Plan>,
+    /// The ends of pieces beyond that which are sent in parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) in_parts: Vec<u64>,
     /// Where earlier runs had ended, and how many lines that were: a copy may be from then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) earlier: Vec<(Mark, u64)>,
@@ -57,7 +62,19 @@ impl Entry {
     /// Nothing ingested yet.
     pub(super) fn new(id: u64, name: &str, first: Digest, again: Option<String>) -> Self {
         let (name, done) = (name.to_owned(), Mark::beginning());
-        Self { id, name, first, done, tail: None, plan: None, earlier: Vec::new(), lines: 0, time: 0, again }
+        Self {
+            id,
+            name,
+            first,
+            done,
+            tail: None,
+            plans: Vec::new(),
+            in_parts: Vec::new(),
+            earlier: Vec::new(),
+            lines: 0,
+            time: 0,
+            again,
+        }
     }
 
     /// Goes on from a place that it knows. A text that is known up to an earlier end only is another text: it gets an
@@ -65,7 +82,9 @@ impl Entry {
     pub(super) fn go_on(&mut self, from: Known, new_id: u64) {
         match from {
             Known::Earlier(place) => {
-                (self.id, self.tail, self.plan) = (new_id, None, None);
+                (self.id, self.tail) = (new_id, None);
+                self.plans.clear();
+                self.in_parts.clear();
                 (self.done, self.lines) = self.earlier[place];
                 self.earlier.truncate(place + 1);
             }
@@ -77,22 +96,22 @@ impl Entry {
     }
 
     /// A piece has been acknowledged, and everything before it.
-    pub(super) fn add(&mut self, end: Mark, is_tail: bool, lines: u64, now: i64) {
-        if is_tail {
-            self.tail = Some(end);
-        } else {
-            (self.done, self.tail) = (end, None);
-        }
-        if self.plan.is_some_and(|plan| plan.end <= end.position) {
-            self.plan = None;
-        }
+    pub(super) fn add(&mut self, piece: &Span, lines: u64, now: i64) {
+        let Span { start, end, is_tail } = *piece;
+        (self.done, self.tail) = if is_tail { (start, Some(end)) } else { (end, None) };
+        self.in_parts.retain(|part| *part > end.position);
+        self.plans.retain(|plan| plan.end > end.position);
         self.lines += lines;
         self.time = now;
     }
 
     /// A piece is about to be sent.
     pub(super) fn announce(&mut self, piece: &Piece) {
-        self.plan = piece.plan.or(self.plan);
+        if let Some(plan) = piece.plan.filter(|plan| !self.plans.contains(plan)) {
+            self.plans.push(plan);
+            let excess = self.plans.len().saturating_sub(PLANS);
+            self.plans.drain(..excess);
+        }
     }
 
     /// The places up to which the text is known.

@@ -22,14 +22,21 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) body: Bytes,
-    /// Where it ends.
-    pub(super) end: Mark,
+    pub(super) span: Span,
     /// The number of its first line in the text.
     pub(super) first_line: u64,
-    /// It is the last line of the text and has no newline.
-    pub(super) is_tail: bool,
     /// To be written down before the piece is sent.
     pub(super) plan: Option<Plan>,
+}
+
+/// Where a piece is in its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Where it begins, which is where a line does.
+    pub(super) start: Mark,
+    pub(super) end: Mark,
+    /// It is the last line of the text and has no newline.
+    pub(super) is_tail: bool,
 }
 
 /// Where the last pieces of a text end, which may have been sent.
@@ -60,28 +67,36 @@ impl Default for Sizes {
 pub(super) struct Pieces<R> {
     text: Text<R>,
     sizes: Sizes,
-    /// What an earlier run may have sent.
-    planned: Option<Plan>,
+    /// What earlier runs may have sent.
+    planned: Vec<Plan>,
+    /// What is there does not wait for more.
+    is_live: bool,
 }
 
 impl<R: Read> Pieces<R> {
-    pub(super) fn new(text: Text<R>, sizes: Sizes, planned: Option<Plan>) -> Self {
-        Self { text, sizes, planned }
+    pub(super) fn new(text: Text<R>, sizes: Sizes, planned: Vec<Plan>) -> Self {
+        Self { text, sizes, planned, is_live: false }
+    }
+
+    /// Of a source that makes us wait: what it gives is handed on as it comes.
+    pub(super) fn live(text: Text<R>, sizes: Sizes) -> Self {
+        Self { is_live: true, ..Self::new(text, sizes, Vec::new()) }
     }
 
     pub(super) fn text(&self) -> &Text<R> {
         &self.text
     }
 
-    /// The next piece. `is_idle` is asked of a source that makes us wait: true when what is there should not wait, too.
-    pub(super) fn next(&mut self, is_idle: impl Fn() -> bool) -> Option<Piece> {
-        let is_early = self.fill(is_idle);
+    /// The next piece.
+    pub(super) fn next(&mut self) -> Option<Piece> {
+        let is_early = self.fill();
         let is_end = self.text.buffer().len() < self.sizes.piece && !is_early;
-        if let Some(length) = self.planned_lines() {
-            return Some(self.piece(length, None));
-        }
+        // In this order, since it is that of the runs that planned them.
         if let Some(length) = self.planned_tail() {
             return Some(self.tail(length));
+        }
+        if let Some(length) = self.planned_lines() {
+            return Some(self.piece(length, None));
         }
         let window = &self.text.buffer()[..self.text.buffer().len().min(self.sizes.piece)];
         match memrchr(b'\n', window) {
@@ -95,10 +110,10 @@ impl<R: Read> Pieces<R> {
     }
 
     /// Reads as much as a piece may hold; true when whole lines are there and should not wait for more.
-    fn fill(&mut self, is_idle: impl Fn() -> bool) -> bool {
+    fn fill(&mut self) -> bool {
         while self.text.buffer().len() < self.sizes.piece && !self.text.has_ended() {
             self.text.fill_once(self.sizes.piece);
-            if is_idle() && !self.text.has_ended() && memchr(b'\n', self.text.buffer()).is_some() {
+            if self.is_live && !self.text.has_ended() && memchr(b'\n', self.text.buffer()).is_some() {
                 return true;
             }
         }
@@ -107,21 +122,29 @@ impl<R: Read> Pieces<R> {
 
     /// How far into the buffer the whole lines reach that an earlier run may have sent as its last piece.
     fn planned_lines(&self) -> Option<usize> {
-        let length = usize::try_from(self.planned?.lines.checked_sub(self.text.position())?).ok()?;
-        let fits = (1..=self.sizes.piece).contains(&length);
-        (fits && self.text.buffer().get(length - 1) == Some(&b'\n')).then_some(length)
+        let lengths = self.planned.iter().filter_map(|plan| {
+            let length = usize::try_from(plan.lines.checked_sub(self.text.position())?).ok()?;
+            let fits = (1..=self.sizes.piece).contains(&length);
+            (fits && self.text.buffer().get(length - 1) == Some(&b'\n')).then_some(length)
+        });
+        lengths.min()
     }
 
     /// How long the line is that an earlier run may have sent without its newline, if it has one now. At the end of the
     /// text it is the same piece anyway.
     fn planned_tail(&mut self) -> Option<usize> {
-        let length = usize::try_from(self.planned?.end.checked_sub(self.text.position())?).ok()?;
-        if length == 0 || length >= self.sizes.line {
-            return None;
-        }
-        self.text.fill(length + 2);
-        let line = self.text.buffer().get(..length)?;
-        (memchr(b'\n', line).is_none() && self.text.line_end(length) > 0).then_some(length)
+        let Self { text, sizes, planned, .. } = self;
+        let here = planned.iter().filter(|plan| plan.lines == text.position() && plan.end > plan.lines);
+        let lengths: Vec<usize> =
+            here.filter_map(|plan| usize::try_from(plan.end - plan.lines).ok()).collect();
+        lengths.into_iter().find(|&length| {
+            if length >= sizes.line {
+                return false;
+            }
+            text.fill(length + 2);
+            let line = text.buffer().get(..length);
+            line.is_some_and(|line| memchr(b'\n', line).is_none()) && text.line_end(length) > 0
+        })
     }
 
     /// No newline within a piece: one long line, whole or not, or the last one.
@@ -147,15 +170,15 @@ impl<R: Read> Pieces<R> {
 
     /// Keeps the beginning of a line, and passes over the rest.
     fn endless_line(&mut self) -> Option<Piece> {
-        let (start, first_line) = (self.text.position(), self.text.lines() + 1);
+        let (start, first_line) = (self.text.mark(), self.text.lines() + 1);
         let body = self.text.take(self.sizes.line);
         let is_tail = !self.text.skip_line();
         if self.text.failure().is_some() && is_tail {
             return None;
         }
         let end = self.text.mark();
-        let plan = is_tail.then_some(Plan { lines: start, end: end.position });
-        Some(Piece { body, end, first_line, is_tail, plan })
+        let plan = is_tail.then_some(Plan { lines: start.position, end: end.position });
+        Some(Piece { body, span: Span { start, end, is_tail }, first_line, plan })
     }
 
     /// What is to be written down when the whole lines of a text end this far into the buffer.
@@ -167,14 +190,15 @@ impl<R: Read> Pieces<R> {
     }
 
     fn piece(&mut self, length: usize, plan: Option<Plan>) -> Piece {
-        let first_line = self.text.lines() + 1;
+        let (start, first_line) = (self.text.mark(), self.text.lines() + 1);
         let body = self.text.take(length);
-        Piece { body, end: self.text.mark(), first_line, is_tail: false, plan }
+        Piece { body, span: Span { start, end: self.text.mark(), is_tail: false }, first_line, plan }
     }
 
     /// A line without its newline, which is passed over if it is there.
     fn tail(&mut self, length: usize) -> Piece {
-        let piece = Piece { is_tail: true, ..self.piece(length, None) };
+        let mut piece = self.piece(length, None);
+        piece.span.is_tail = true;
         self.text.take(self.text.line_end(0));
         piece
     }

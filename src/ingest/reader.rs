@@ -86,11 +86,10 @@ impl Reader {
     /// Reads what can be read once: nothing is looked up, and nothing that is there waits for more.
     fn stream(&self, file: usize, input: &Input) -> io::Result<Heard> {
         let text = Text::new(input.open(&self.meter)?);
-        let mut pieces = Pieces::new(text, Sizes::default(), None);
-        let is_idle = || self.told.capacity() == self.told.max_capacity();
+        let mut pieces = Pieces::live(text, Sizes::default());
         Ok(self
             .tell(Told::Begin { file, entry: None, is_continued: false })
-            .and_then(|()| self.pieces(file, input, &mut pieces, is_idle)))
+            .and_then(|()| self.pieces(file, input, &mut pieces)))
     }
 
     /// Reads a file from where it is not known.
@@ -122,23 +121,17 @@ impl Reader {
             _ => Entry::new(id, &input.name, found.first, self.again.clone()),
         };
         entry.name.clone_from(&input.name);
-        let mut pieces = Pieces::new(found.text, Sizes::default(), entry.plan);
+        let mut pieces = Pieces::new(found.text, Sizes::default(), entry.plans.clone());
         let told = self
             .tell(Told::Begin { file, entry: Some(entry.clone()), is_continued })
-            .and_then(|()| self.pieces(file, input, &mut pieces, || false));
+            .and_then(|()| self.pieces(file, input, &mut pieces));
         entry.done = pieces.text().mark();
         read.push(entry);
         Ok(told)
     }
 
-    fn pieces<R: Read>(
-        &self,
-        file: usize,
-        input: &Input,
-        pieces: &mut Pieces<R>,
-        is_idle: impl Fn() -> bool,
-    ) -> Heard {
-        while let Some(piece) = pieces.next(&is_idle) {
+    fn pieces<R: Read>(&self, file: usize, input: &Input, pieces: &mut Pieces<R>) -> Heard {
+        while let Some(piece) = pieces.next() {
             self.tell(Told::Piece { file, piece })?;
         }
         let failure = pieces.text().failure().map(|error| refusal::reading(&input.name, error));

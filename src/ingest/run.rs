@@ -6,9 +6,9 @@
 //! - What has to be written down before a piece is sent is durable by then.
 //! - However the run ends, what was acknowledged is written down.
 
-use super::destination::{Delivery, Undelivered};
+use super::destination::{Delivery, No, Undelivered};
 use super::ledger::{Entry, Ledger, LedgerError};
-use super::pieces::Piece;
+use super::pieces::{Piece, Span};
 use super::reader::{Ended, Told};
 use super::report::{Report, State};
 use super::text::Mark;
@@ -33,11 +33,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A piece or an end that waits for its turn.
 enum Step {
-    Piece { file: usize, number: u64, end: Mark, is_tail: bool, first_line: u64, answer: Option<Answer> },
+    Piece { file: usize, number: u64, span: Span, first_line: u64, answer: Option<Answer> },
     End { file: usize, how: Ended },
 }
 
-type Delivered = (u64, Result<Answer, Undelivered>);
+/// What became of a piece on its way.
+enum Delivered {
+    Taken {
+        number: u64,
+        answer: Answer,
+    },
+    /// To be sent in parts.
+    TooLarge {
+        file: usize,
+        number: u64,
+        piece: Piece,
+    },
+    Failed(Undelivered),
+}
 
 /// Everything a run works with.
 pub(super) struct Run {
@@ -202,31 +215,63 @@ impl Run {
     fn queue(&mut self, file: usize, piece: &Piece) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let Piece { end, is_tail, first_line, .. } = *piece;
-        self.steps.push_back(Step::Piece { file, number, end, is_tail, first_line, answer: None });
+        let Piece { span, first_line, .. } = *piece;
+        self.steps.push_back(Step::Piece { file, number, span, first_line, answer: None });
         number
     }
 
     fn send(&mut self, file: usize, number: u64, piece: Piece) {
-        let key = self.keys.key(piece.end, self.entries.get(&file));
+        let entry = self.entries.get(&file);
+        if entry.is_some_and(|entry| entry.in_parts.contains(&piece.span.end.position)) {
+            return self.send_in_parts(file, number, piece);
+        }
+        let (key, delivery) = (self.keys.key(piece.span.end, entry), Arc::clone(&self.delivery));
+        self.tasks.spawn(async move {
+            match delivery.deliver(piece.body.clone(), key).await {
+                Ok(answer) => Delivered::Taken { number, answer },
+                Err(No::TooLarge { .. }) => Delivered::TooLarge { file, number, piece },
+                Err(no) => Delivered::Failed(delivery.undelivered(no)),
+            }
+        });
+    }
+
+    fn send_in_parts(&mut self, file: usize, number: u64, piece: Piece) {
+        let key = self.keys.key(piece.span.end, self.entries.get(&file));
         let delivery = Arc::clone(&self.delivery);
-        self.tasks.spawn(async move { (number, delivery.deliver(piece.body, key).await) });
+        self.tasks.spawn(async move {
+            match delivery.deliver_in_parts(piece.body, key).await {
+                Ok(answer) => Delivered::Taken { number, answer },
+                Err(failure) => Delivered::Failed(failure),
+            }
+        });
+    }
+
+    /// From now on this piece is sent in parts, by the next run too.
+    fn cut_up(&mut self, file: usize, number: u64, piece: Piece) {
+        if let Some(entry) = self.entries.get_mut(&file) {
+            entry.in_parts.push(piece.span.end.position);
+            entry.time = (self.clock)();
+            self.ledger.put(entry);
+            self.save();
+        }
+        self.send_in_parts(file, number, piece);
     }
 
     fn answered(&mut self, done: Result<Delivered, tokio::task::JoinError>) {
         match done {
-            Ok((number, Ok(given))) => {
-                for step in &mut self.steps {
-                    if let Step::Piece { number: at, answer, .. } = step
-                        && *at == number
-                    {
-                        *answer = Some(given);
-                        break;
-                    }
+            Ok(Delivered::Taken { number, answer: given }) => {
+                let mut steps = self.steps.iter_mut();
+                let waiting = steps.find_map(|step| match step {
+                    Step::Piece { number: at, answer, .. } if *at == number => Some(answer),
+                    _ => None,
+                });
+                if let Some(answer) = waiting {
+                    *answer = Some(given);
                 }
                 self.settle();
             }
-            Ok((_, Err(failure))) => drop(self.failure.get_or_insert(failure)),
+            Ok(Delivered::TooLarge { file, number, piece }) => self.cut_up(file, number, piece),
+            Ok(Delivered::Failed(failure)) => drop(self.failure.get_or_insert(failure)),
             Err(error) => {
                 let reason = format!("a piece could not be worked on: {error}; please report this");
                 self.failure.get_or_insert(Undelivered { reason, is_directory: false });
@@ -238,11 +283,11 @@ impl Run {
     fn settle(&mut self) {
         loop {
             match self.steps.front_mut() {
-                Some(Step::Piece { answer, file, end, is_tail, first_line, .. }) if answer.is_some() => {
-                    let (file, end, is_tail, first_line) = (*file, *end, *is_tail, *first_line);
-                    let answer = answer.take().unwrap_or_default();
+                Some(Step::Piece { answer: Some(answer), file, span, first_line, .. }) => {
+                    let (file, span, first_line) = (*file, *span, *first_line);
+                    let answer = std::mem::take(answer);
                     self.steps.pop_front();
-                    self.count(file, end, is_tail, first_line, &answer);
+                    self.count(file, &span, first_line, &answer);
                 }
                 Some(Step::End { .. }) => {
                     if let Some(Step::End { file, how }) = self.steps.pop_front() {
@@ -254,14 +299,14 @@ impl Run {
         }
     }
 
-    fn count(&mut self, file: usize, end: Mark, is_tail: bool, first_line: u64, answer: &Answer) {
+    fn count(&mut self, file: usize, span: &Span, first_line: u64, answer: &Answer) {
         let Self { report, progress, .. } = self;
         let notes = report.add(file, first_line, answer);
         if !notes.is_empty() {
             progress.aside(|| notes.iter().for_each(|note| terminal::note(note)));
         }
         if let Some(entry) = self.entries.get_mut(&file) {
-            entry.add(end, is_tail, answer.accepted + answer.rejected_count, (self.clock)());
+            entry.add(span, answer.accepted + answer.rejected_count, (self.clock)());
             self.ledger.put(entry);
         }
     }

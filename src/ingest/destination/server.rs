@@ -117,7 +117,7 @@ impl Server {
             Ok(answered) => answered,
             Err(_) => {
                 let reason = format!("{} did not answer within {} s", self.url, TIMEOUT.as_secs());
-                Err(No::Later { after: USUAL_PAUSE, reason })
+                Err(No::Later { after: USUAL_PAUSE, reason, is_grave: false })
             }
         }
     }
@@ -142,7 +142,7 @@ impl Server {
     /// The connection ended early: what became of the piece will show when it is sent again.
     fn broken(&self, error: &dyn std::error::Error) -> No {
         let reason = format!("the connection to {} broke: {}", self.url, innermost(error));
-        No::Later { after: Duration::from_millis(500), reason }
+        No::Later { after: Duration::from_millis(500), reason, is_grave: false }
     }
 }
 
@@ -207,7 +207,9 @@ fn judge(url: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
     };
     Err(match status.as_u16() {
         413 => No::TooLarge { reason },
-        408 | 425 | 429 | 500 | 502 | 503 | 504 => No::Later { after: pause(headers), reason },
+        code @ (408 | 425 | 429 | 500 | 502 | 503 | 504) => {
+            No::Later { after: pause(headers), reason, is_grave: code == 503 }
+        }
         _ => No::Never { reason },
     })
 }
@@ -282,7 +284,9 @@ mod tests {
         for (status, retry, seconds) in
             [(429, Some("7"), 7), (503, None, 1), (503, Some("9999"), 60), (500, Some("x"), 1)]
         {
-            let Err(No::Later { after, reason }) = judged(status, retry, body) else { panic!("{status}") };
+            let Err(No::Later { after, reason, .. }) = judged(status, retry, body) else {
+                panic!("{status}")
+            };
             assert_eq!(after.as_secs(), seconds);
             assert!(reason.contains("no room; retry"), "{reason}");
         }

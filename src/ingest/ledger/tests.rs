@@ -7,9 +7,14 @@ fn mark(position: u64) -> Mark {
     Mark { position, hash: Digest(u128::from(position) << 64) }
 }
 
+/// A piece that ends here; one without a newline begins five bytes before.
+fn span(end: u64, is_tail: bool) -> Span {
+    Span { start: mark(end.saturating_sub(5)), end: mark(end), is_tail }
+}
+
 fn entry(id: u64, time: i64) -> Entry {
     let mut entry = Entry::new(id, "a.log", Digest(7), None);
-    entry.add(mark(10), false, 3, time);
+    entry.add(&span(10, false), 3, time);
     entry
 }
 
@@ -24,9 +29,8 @@ fn what_is_saved_is_read_and_others_entries_stay() {
     let mut mine = entry(1, 5);
     mine.announce(&Piece {
         body: bytes::Bytes::new(),
-        end: mark(20),
+        span: span(20, false),
         first_line: 4,
-        is_tail: false,
         plan: Some(Plan { lines: 20, end: 25 }),
     });
     first.put(&mine);
@@ -42,14 +46,16 @@ fn what_is_saved_is_read_and_others_entries_stay() {
 fn an_entry_moves_with_what_is_acknowledged() {
     let mut entry = Entry::new(1, "a.log", Digest(7), None);
     assert_eq!(entry.done, Mark::beginning());
-    entry.plan = Some(Plan { lines: 20, end: 25 });
-    entry.add(mark(10), false, 3, 1);
-    assert!(entry.plan.is_some(), "what may have been sent is still beyond");
-    entry.add(mark(20), false, 3, 2);
-    entry.add(mark(25), true, 1, 3);
-    assert_eq!((entry.done, entry.tail, entry.plan), (mark(20), Some(mark(25)), None));
+    (entry.plans, entry.in_parts) = (vec![Plan { lines: 20, end: 25 }], vec![10, 20]);
+    entry.add(&span(10, false), 3, 1);
+    assert!(!entry.plans.is_empty(), "what may have been sent is still beyond");
+    assert_eq!(entry.in_parts, [20]);
+    entry.add(&span(20, false), 3, 2);
+    entry.add(&span(25, true), 1, 3);
+    assert_eq!((entry.done, entry.tail), (mark(20), Some(mark(25))));
+    assert!(entry.plans.is_empty());
     assert_eq!((entry.lines, entry.time), (7, 3));
-    entry.add(mark(40), false, 1, 4);
+    entry.add(&span(40, false), 1, 4);
     assert_eq!((entry.done, entry.tail), (mark(40), None));
 }
 
@@ -78,7 +84,7 @@ fn the_oldest_make_room() {
     let mut entry = entry(1, 1);
     for place in 0..100 {
         entry.go_on(Known::Done, 0);
-        entry.add(mark(100 + place), false, 1, 1);
+        entry.add(&span(100 + place, false), 1, 1);
     }
     assert_eq!(entry.earlier.len(), EARLIER);
     assert_eq!(entry.earlier.last().map(|(mark, _)| mark.position), Some(198));

@@ -28,19 +28,19 @@ impl Read for Dribble<'_> {
     }
 }
 
-fn cut_from(text: &[u8], from: u64, planned: Option<Plan>, fails: bool) -> Vec<Piece> {
+fn cut_from(text: &[u8], from: u64, planned: Vec<Plan>, fails: bool) -> Vec<Piece> {
     let mut text = Text::new(Dribble { rest: text, step: 7, fails });
     assert!(text.skip_to(from));
     let mut pieces = Pieces::new(text, SIZES, planned);
-    std::iter::from_fn(|| pieces.next(|| false)).collect()
+    std::iter::from_fn(|| pieces.next()).collect()
 }
 
 fn cut(text: &[u8]) -> Vec<Piece> {
-    cut_from(text, 0, None, false)
+    cut_from(text, 0, Vec::new(), false)
 }
 
 fn ends(pieces: &[Piece]) -> Vec<u64> {
-    pieces.iter().map(|piece| piece.end.position).collect()
+    pieces.iter().map(|piece| piece.span.end.position).collect()
 }
 
 /// Lines of up to 60 bytes: some fit, some are too long for a piece, some too long at all.
@@ -78,12 +78,12 @@ proptest! {
         let mut line = 1;
         for piece in &pieces {
             prop_assert_eq!(piece.first_line, line);
-            let end = usize::try_from(piece.end.position).unwrap();
-            prop_assert_eq!(piece.end.hash, Digest(xxh3_128(&text[..end])));
-            prop_assert_eq!(piece.is_tail, text[end - 1] != b'\n');
+            let end = usize::try_from(piece.span.end.position).unwrap();
+            prop_assert_eq!(piece.span.end.hash, Digest(xxh3_128(&text[..end])));
+            prop_assert_eq!(piece.span.is_tail, text[end - 1] != b'\n');
             line = memchr::memchr_iter(b'\n', &text[..end]).count() as u64 + 1;
         }
-        prop_assert_eq!(pieces.last().map_or(0, |last| last.end.position), text.len() as u64);
+        prop_assert_eq!(pieces.last().map_or(0, |last| last.span.end.position), text.len() as u64);
     }
 
     /// The promise that a repeated run rests on: sent before, stopped anywhere, grown since, the pieces are the same.
@@ -93,18 +93,18 @@ proptest! {
         let before = cut(&grown[..usize::from(at) % (grown.len() + 1)]);
         // Acknowledged and written down up to some piece; the rest may have been sent.
         let known = usize::from(from) % (before.len() + 1);
-        let known_end = before[..known].iter().rev().find(|piece| !piece.is_tail);
-        let start = known_end.map_or(0, |piece| piece.end.position);
-        let planned = before.iter().rev().find_map(|piece| piece.plan);
+        let known_end = before[..known].iter().rev().find(|piece| !piece.span.is_tail);
+        let start = known_end.map_or(0, |piece| piece.span.end.position);
+        let planned = before.iter().filter_map(|piece| piece.plan).collect();
         let after = cut_from(&grown, start, planned, false);
         // A last line that went on is another line; all else that was sent is sent again as it was.
         let goes_on = |piece: &Piece| {
-            let end = usize::try_from(piece.end.position).unwrap();
-            piece.is_tail && grown.get(end).is_some_and(|next| *next != b'\n')
+            let end = usize::try_from(piece.span.end.position).unwrap();
+            piece.span.is_tail && grown.get(end).is_some_and(|next| *next != b'\n')
         };
-        let is_known = |piece: &Piece| piece.end.position <= start || goes_on(piece) || piece.body.len() >= SIZES.line;
+        let is_known = |piece: &Piece| piece.span.end.position <= start || goes_on(piece) || piece.body.len() >= SIZES.line;
         for piece in before.iter().filter(|piece| !is_known(piece)) {
-            let again = after.iter().find(|other| other.end == piece.end);
+            let again = after.iter().find(|other| other.span.end == piece.span.end);
             prop_assert!(again.is_some_and(|again| again.body == piece.body), "{:?} in {:?}", piece, after);
         }
     }
@@ -118,36 +118,36 @@ fn the_last_pieces_say_where_they_end() {
     let plan = Plan { lines: 8, end: 24 };
     assert_eq!(pieces.iter().map(|piece| piece.plan).collect::<Vec<_>>(), [Some(plan), Some(plan)]);
     let many = b"0123456789\n".repeat(5);
-    let plans: Vec<_> = cut(&many).iter().map(|piece| (piece.end.position, piece.plan.is_some())).collect();
+    let plans: Vec<_> =
+        cut(&many).iter().map(|piece| (piece.span.end.position, piece.plan.is_some())).collect();
     assert_eq!(plans, [(22, false), (44, false), (55, true)]);
 }
 
 #[test]
 fn a_line_that_has_its_newline_now_is_the_piece_it_was() {
-    let plan = Some(Plan { lines: 4, end: 8 });
+    let plan = vec![Plan { lines: 4, end: 8 }];
     for (grown, positions) in [
         (&b"one\nlast\nnext\n"[..], [4, 8, 14].as_slice()),
         (b"one\nlast\r\nnext\n", &[4, 8, 15]),
         (b"one\nlast", &[4, 8]),
         (b"one\nlast and more\nnext\n", &[4, 23]),
     ] {
-        assert_eq!(ends(&cut_from(grown, 0, plan, false)), positions, "{grown:?}");
+        assert_eq!(ends(&cut_from(grown, 0, plan.clone(), false)), positions, "{grown:?}");
     }
 }
 
 #[test]
 fn half_a_line_of_a_torn_file_is_no_line() {
-    let pieces = cut_from(b"one\ntwo\nhal", 0, None, true);
+    let pieces = cut_from(b"one\ntwo\nhal", 0, Vec::new(), true);
     assert_eq!(ends(&pieces), [8]);
     assert_eq!(pieces[0].plan, Some(Plan { lines: 8, end: 8 }));
     let endless = b"x".repeat(100);
-    assert!(cut_from(&endless, 0, None, true).is_empty());
+    assert!(cut_from(&endless, 0, Vec::new(), true).is_empty());
 }
 
 #[test]
-fn nothing_waits_when_nobody_is_busy() {
-    let mut pieces =
-        Pieces::new(Text::new(Dribble { rest: b"a\nb\nc\nd", step: 4, fails: false }), SIZES, None);
-    let bodies: Vec<Bytes> = std::iter::from_fn(|| pieces.next(|| true)).map(|piece| piece.body).collect();
+fn what_is_there_does_not_wait_for_more() {
+    let mut pieces = Pieces::live(Text::new(Dribble { rest: b"a\nb\nc\nd", step: 4, fails: false }), SIZES);
+    let bodies: Vec<Bytes> = std::iter::from_fn(|| pieces.next()).map(|piece| piece.body).collect();
     assert_eq!(bodies, ["a\nb\n", "c\n", "d"]);
 }
