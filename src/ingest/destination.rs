@@ -47,7 +47,7 @@ pub(super) struct Undelivered {
 /// Who takes pieces.
 pub(super) enum Destination {
     Directory(Pipeline),
-    Server(Server),
+    Server(Box<Server>),
 }
 
 /// Delivers pieces, as often as it takes.
@@ -100,7 +100,7 @@ impl Delivery {
                     (after, reason)
                 }
             };
-            if self.waited_since(began) + after > self.patience {
+            if self.waited_since(began) >= self.patience {
                 let reason = self.grave_reason().unwrap_or(reason);
                 let reason = format!("nothing was taken for {} s: {reason}", self.patience.as_secs());
                 return Err(No::Never { reason });

@@ -21,7 +21,7 @@ const LEDGER: &str = "ingest.json";
 /// An opened place.
 pub(super) enum Place {
     Directory { directory: DataDirectory, pipeline: Pipeline, lock: DirectoryLock },
-    Server { server: Option<Server>, ledger: PathBuf },
+    Server { server: Option<Box<Server>>, ledger: PathBuf },
 }
 
 impl Place {
@@ -47,7 +47,7 @@ impl Place {
     fn server(arguments: &Arguments, target: &Target) -> anyhow::Result<Self> {
         let server = Server::new(target, &arguments.defaults()).map_err(anyhow::Error::msg)?;
         let ledger = state_folder()?.join(target.file_name());
-        Ok(Self::Server { server: Some(server), ledger })
+        Ok(Self::Server { server: Some(Box::new(server)), ledger })
     }
 
     /// What a run works with.

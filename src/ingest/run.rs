@@ -168,7 +168,7 @@ impl Run {
         while let Some(message) = next.take() {
             match message {
                 Told::Begin { file, entry, is_continued } => {
-                    must_save |= self.begin(file, entry, is_continued)
+                    must_save |= self.begin(file, entry, is_continued);
                 }
                 Told::Piece { file, piece } => {
                     must_save |= self.announce(file, &piece);

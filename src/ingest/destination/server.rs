@@ -14,6 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
+use taxonomy::Dialect;
 
 /// An answer takes no longer than this, or it is asked for again.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -71,7 +72,7 @@ impl Target {
     /// Where pieces are posted, with what holds for lines that do not say.
     fn uri(&self, defaults: &Defaults) -> Result<Uri, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        let dialect = defaults.dialect.map(|dialect| dialect.as_str());
+        let dialect = defaults.dialect.map(Dialect::as_str);
         let given = [
             ("service", defaults.service.as_deref()),
             ("environment", defaults.environment.as_deref()),
@@ -224,7 +225,7 @@ fn pause(headers: &HeaderMap) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taxonomy::{Category, Dialect};
+    use taxonomy::Category;
 
     #[test]
     fn addresses() {

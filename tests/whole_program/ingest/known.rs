@@ -79,13 +79,13 @@ fn a_log_that_has_grown_goes_on_where_it_ended() {
     // What it was before is known as well.
     for ids in [0..10, 0..1500, 0..1600] {
         let run = bench.ingest(&[&bench.file("copy.log", log(ids.clone()))]).ends_with(1);
-        assert!(run.err.contains(&format!("{}", indicatif_count(ids.len()))), "{}", run.err);
+        assert!(run.err.contains(&counted(ids.len())), "{}", run.err);
     }
     bench.stores(&each(0..1600, 1));
 }
 
 /// `1,500 lines`.
-fn indicatif_count(count: usize) -> String {
+fn counted(count: usize) -> String {
     if count < 1000 {
         format!("{count} lines")
     } else {

@@ -84,7 +84,7 @@ fn a_directory_in_use_names_its_server() {
 #[test]
 fn a_directory_that_cannot_be_used_ends_with_3() {
     let bench = Bench::new();
-    let file = bench.file("a.log", log(0..2000));
+    let file = bench.file("a.log", log(0..8000));
     bench.file("data", "not a folder");
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("is a file, not a folder"), "{}", run.err);
@@ -103,7 +103,7 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
     );
     assert!(run.out.lines().any(|row| row.ends_with("failed")), "{}", run.out);
     bench.ingest(&[&file]).ends_with(0);
-    let mut expected = each(0..2000, 1);
+    let mut expected = each(0..8000, 1);
     expected.extend(each(9000..9001, 1));
     bench.stores(&expected);
 }
