@@ -117,6 +117,11 @@ fn log(ids: Range<usize>) -> String {
     ids.map(|id| line(id) + "\n").collect()
 }
 
+/// Lines that yield more than a log of 8 MiB holds, and are short themselves.
+fn too_much(ids: Range<usize>) -> String {
+    log(ids).replace(' ', "")
+}
+
 /// Each of these ids, this often.
 fn each(ids: Range<usize>, times: usize) -> BTreeMap<String, usize> {
     ids.map(|id| (format!("r{id}"), times)).collect()

@@ -3,6 +3,9 @@
 use super::*;
 use crate::whole_program::server::Server;
 
+/// Lines that fill a log of 8 MiB.
+const MANY: usize = 40_000;
+
 #[test]
 fn a_file_that_cannot_be_read_costs_only_itself() {
     let bench = Bench::new();
@@ -84,18 +87,18 @@ fn a_directory_in_use_names_its_server() {
 #[test]
 fn a_directory_that_cannot_be_used_ends_with_3() {
     let bench = Bench::new();
-    let file = bench.file("a.log", log(0..8000));
+    let file = bench.file("a.log", too_much(0..MANY));
     bench.file("data", "not a folder");
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("is a file, not a folder"), "{}", run.err);
     std::fs::remove_file(bench.data_dir()).unwrap();
-    bench.ingest(&[&bench.file("b.log", log(9000..9001))]).ends_with(0);
+    bench.ingest(&[&bench.file("b.log", log(MANY..MANY + 1))]).ends_with(0);
     std::fs::write(bench.data_dir().join("ingest.json"), "{").unwrap();
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("ingest.json") && run.err.contains("remove it"), "{}", run.err);
     std::fs::remove_file(bench.data_dir().join("ingest.json")).unwrap();
     // A log that is full: nothing is lost, and with room the same command goes on.
-    let run = bench.ingest(&["--log-bytes", "1MiB", "--wait", "1", &file]).ends_with(3);
+    let run = bench.ingest(&["--log-bytes", "8MiB", "--wait", "1", &file]).ends_with(3);
     assert!(
         run.err.contains("raise --log-bytes") && run.err.contains("the same command goes on"),
         "{}",
@@ -103,7 +106,7 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
     );
     assert!(run.out.lines().any(|row| row.ends_with("failed")), "{}", run.out);
     bench.ingest(&[&file]).ends_with(0);
-    let mut expected = each(0..8000, 1);
-    expected.extend(each(9000..9001, 1));
+    let mut expected = each(0..MANY, 1);
+    expected.extend(each(MANY..MANY + 1, 1));
     bench.stores(&expected);
 }

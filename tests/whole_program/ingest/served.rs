@@ -81,9 +81,9 @@ fn somebody_else_listens() {
 #[test]
 fn a_full_server_is_waited_for_and_then_said() {
     let bench = Bench::new();
-    let server = Server::start_with(&bench.folder, &["--log-bytes", "1MiB"]);
+    let server = Server::start_with(&bench.folder, &["--log-bytes", "8MiB"]);
     let ports = ports(&server);
-    let file = bench.file("a.log", log(0..8000));
+    let file = bench.file("a.log", too_much(0..40_000));
     let began = Instant::now();
     let run = bench.ingest(&["--to", &url(&server), "--wait", "2", &file]).ends_with(1);
     assert!(began.elapsed() >= Duration::from_secs(1), "it was asked again");
@@ -94,7 +94,7 @@ fn a_full_server_is_waited_for_and_then_said() {
     assert!(server.stop().success());
     let server = Server::start_with(&bench.folder, &ports.each_ref().map(String::as_str));
     bench.ingest(&["--to", &url(&server), &file]).ends_with(0);
-    bench.stores(&each(0..8000, 1));
+    bench.stores(&each(0..40_000, 1));
 }
 
 /// Scenario: the server is killed under the ingest, and comes back a moment later at the same address.
