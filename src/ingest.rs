@@ -1,7 +1,7 @@
 //! `faultline ingest`: logs in bulk, into a data directory or to a running server, each line once.
 //!
 //! A thread reads and unpacks ([`reader`]), the text is cut into pieces of whole lines ([`pieces`]), several of them are
-//! on their way at once ([`run`]), and a ledger remembers how far every file got ([`ledger`]).
+//! on their way at once ([`mod@run`]), and a ledger remembers how far every file got ([`ledger`]).
 //!
 //! What always holds: a line is stored once, however often a run is stopped, killed or repeated. What was acknowledged is
 //! in the ledger, or is sent again under the same key, and a key is stored once.

@@ -28,7 +28,7 @@ pub(super) enum No {
         /// Somebody has to do something about it: a disk is full, or fails.
         is_grave: bool,
     },
-    /// Nobody was there to take it.
+    /// Nobody was there to take it, or somebody else.
     Away { reason: String },
     /// It is too much at once.
     TooLarge { reason: String },

@@ -202,7 +202,9 @@ fn judge(url: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
     if let Some(answer) = told.as_mut().filter(|_| is_read).and_then(Told::answer) {
         return Ok(answer);
     }
-    let reason = match told.and_then(|told| told.error) {
+    let problem = told.and_then(|told| told.error);
+    let is_ours = problem.is_some() && status != StatusCode::NOT_FOUND;
+    let reason = match problem {
         Some(problem) => format!("{url} answered {status}: {}; {}", problem.message, problem.remedy),
         None => format!("{url} answered {status}; check that it is a Faultline server"),
     };
@@ -211,6 +213,8 @@ fn judge(url: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
         code @ (408 | 425 | 429 | 500 | 502 | 503 | 504) => {
             No::Later { after: pause(headers), reason, is_grave: code == 503 }
         }
+        // Something else answers in its place: a proxy, or whoever has the port now.
+        _ if !is_ours => No::Away { reason },
         _ => No::Never { reason },
     })
 }
@@ -292,9 +296,12 @@ mod tests {
             assert!(reason.contains("no room; retry"), "{reason}");
         }
         assert!(matches!(judged(413, None, body), Err(No::TooLarge { .. })));
-        for status in [301, 400, 401, 404, 415] {
-            assert!(matches!(judged(status, None, "<html>"), Err(No::Never { .. })), "{status}");
+        for status in [400, 401, 415] {
+            assert!(matches!(judged(status, None, body), Err(No::Never { .. })), "{status}");
         }
-        assert!(matches!(judged(200, None, "ok"), Err(No::Never { .. })), "not one of ours");
+        assert!(matches!(judged(404, None, body), Err(No::Away { .. })), "another listener of ours");
+        for status in [200, 301, 401, 404] {
+            assert!(matches!(judged(status, None, "<html>"), Err(No::Away { .. })), "{status} of a stranger");
+        }
     }
 }
