@@ -7,18 +7,17 @@
 //! Event ids are made from the number of the file among the arguments and the number of the line in it, so
 //! the same files in the same order give the same ids on every run.
 
-mod input;
-mod progress;
-mod refusal;
+mod lines;
 mod sink;
 mod summary;
 mod tally;
 
+use crate::input::{Input, refusal};
+use crate::progress::Progress;
 use crate::registry;
 use crate::terminal::{self, Look};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use input::{Input, Line, Lines};
-use progress::Progress;
+use lines::{Line, Lines};
 use sink::{Collector, Output};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -152,8 +151,9 @@ impl Run<'_> {
 
     /// Reads one input to its end. An error is one of our output: there is no point in going on.
     fn read(&mut self, index: usize, input: &Input) -> io::Result<()> {
-        self.progress.at(input);
-        let mut lines = match input.open(&self.progress) {
+        let meter = self.progress.meter();
+        meter.at(input);
+        let mut lines = match input.open(&meter) {
             Ok(reader) => Lines::new(reader, self.longest),
             Err(error) => {
                 self.refuse(&refusal::opening(&input.name, &error));

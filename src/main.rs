@@ -11,11 +11,15 @@ mod classify;
 mod codes;
 mod completions;
 mod dump;
+mod ingest;
+mod input;
 mod opened;
+mod progress;
 mod quantity;
 mod refused;
 mod registry;
 mod serve;
+mod stop;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -25,12 +29,14 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   faultline classify --summary app.ndjson
+  faultline ingest app.ndjson --data-dir loaded
   faultline codes -32002
 
 Exit codes:
   0  it worked
   1  something could not be done: a file, the registry, a code without an entry
   2  wrong usage, or input of which nothing could be read
+  and others that the pages of serve and ingest tell
 
 NO_COLOR is honoured; colours and lines are drawn on a terminal only.";
 
@@ -52,6 +58,7 @@ enum Command {
     Codes(codes::Arguments),
     Completions(completions::Arguments),
     Dump(dump::Arguments),
+    Ingest(ingest::Arguments),
     Serve(serve::Arguments),
 }
 
@@ -73,6 +80,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
+        Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
     }
 }

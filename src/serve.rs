@@ -11,11 +11,10 @@ mod banner;
 mod endpoints;
 mod logging;
 mod own_traces;
-mod stop;
 
 use crate::opened::{Opened, Room};
 use crate::refused::{self, Refused};
-use crate::registry;
+use crate::{registry, stop};
 use address::Listen;
 use collector::receive::{self, server};
 use collector::{Pipeline, web};

@@ -81,6 +81,21 @@ impl Look {
         if self.colour { cell.fg(Color::Yellow) } else { cell }
     }
 
+    /// A bar for a number of which some are hidden, as long as the most there are is at its longest; with the spaces that
+    /// it leaves. The hidden part has its own pattern.
+    pub(crate) fn bar(self, number: u64, hidden: u64, most: u64) -> String {
+        let length = |number: u64| number.saturating_mul(BAR).div_ceil(most.max(1)) as usize;
+        let whole = length(number);
+        let hidden = length(hidden).min(whole);
+        format!(
+            "{}{}{:fill$}",
+            self.paint(&"█".repeat(whole - hidden), AnsiColor::Cyan),
+            self.paint(&"▒".repeat(hidden), AnsiColor::Yellow),
+            "",
+            fill = (BAR as usize).saturating_sub(whole),
+        )
+    }
+
     /// Our own text, not the data's, in a colour where there are colours.
     pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
         if !self.colour {
@@ -90,6 +105,9 @@ impl Look {
         format!("{}{text}{}", style.render(), style.render_reset())
     }
 }
+
+/// The longest bar, in characters.
+const BAR: u64 = 36;
 
 /// A terminal that claims to be narrower does not know, as those of `script` and of some containers.
 const NARROWEST: u16 = 40;

@@ -16,6 +16,7 @@ mod whole_program {
     mod help;
     mod hostile;
     mod hostile_senders;
+    mod ingest;
     mod older_store;
     mod otlp;
     mod pipes;

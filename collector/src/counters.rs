@@ -2,10 +2,14 @@
 //!
 //! Every refusal and every drop is in here by its reason; nothing disappears without a trace.
 
+mod by_category;
+
+pub use by_category::ByCategory;
+
 use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
 use std::sync::atomic::{AtomicU64, Ordering};
-use taxonomy::Reason;
+use taxonomy::{Category, Reason};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -60,6 +64,8 @@ pub struct Tally {
     pub reasons: [u64; RECORD_REASONS.len()],
     /// Errors, warnings and audit events.
     pub events: u64,
+    /// The same by what kind of failure they are.
+    pub categories: ByCategory,
     /// Calls.
     pub calls: u64,
     /// Events and calls that had been sent before.
@@ -84,6 +90,8 @@ macro_rules! source_counters {
             pub refused: [Counter; Cause::ALL.len()],
             /// Records that could not be used, by reason as in [`RECORD_REASONS`].
             pub reasons: [Counter; RECORD_REASONS.len()],
+            /// Events by category, as in [`Category::ALL`].
+            pub categories: [Counter; Category::ALL.len()],
             $($(#[$doc])* pub $name: Counter,)+
         }
 
@@ -93,6 +101,9 @@ macro_rules! source_counters {
                 $(self.$name.add(tally.$name);)+
                 for (counter, count) in self.reasons.iter().zip(tally.reasons) {
                     counter.add(count);
+                }
+                for (category, count) in tally.categories.iter() {
+                    self.categories[category as usize].add(count);
                 }
             }
 

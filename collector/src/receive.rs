@@ -18,11 +18,11 @@
 //! - A refusal is counted once: here when it happened before `submit`, by the pipeline after.
 //! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
 
+pub mod envelopes;
 pub mod server;
 
 mod body;
 mod encoding;
-mod envelopes;
 mod frame;
 mod otlp;
 mod otlp_grpc;

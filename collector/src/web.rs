@@ -19,6 +19,7 @@ use std::time::Duration;
 use store::Table;
 use store::keeper::{Keeper, KeeperStats, TableSize};
 use store::log::Replay;
+use taxonomy::Category;
 
 /// What the routes look at.
 #[derive(Clone)]
@@ -109,6 +110,8 @@ fn of_source(source: &SourceCounters) -> Value {
     object.insert("body_bytes".to_owned(), source.body_bytes.get().into());
     object.insert("refused".to_owned(), by_word(&Cause::ALL.map(Cause::as_str), &source.refused).into());
     object.insert("unusable".to_owned(), by_word(&RECORD_REASONS, &source.reasons).into());
+    let categories: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
+    object.insert("categories".to_owned(), by_word(&categories, &source.categories).into());
     object.into()
 }
 

@@ -175,8 +175,11 @@ fn new_key(path: &Path) -> io::Result<[u8; 16]> {
     Ok(key)
 }
 
-/// Written beside, synced, then renamed: a crash leaves the old file or the new one.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a file whole or not at all: beside, synced, then renamed. A crash leaves the old file or the new one.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.write_all(content)?;

@@ -5,8 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-const PAGES: [&[&str]; 4] =
-    [&["--help"], &["classify", "--help"], &["codes", "--help"], &["completions", "--help"]];
+const PAGES: [&[&str]; 5] = [
+    &["--help"],
+    &["classify", "--help"],
+    &["codes", "--help"],
+    &["ingest", "--help"],
+    &["completions", "--help"],
+];
 
 /// The files that the examples name.
 fn example_files() -> Folder {
@@ -45,7 +50,7 @@ fn every_example_works_as_printed() {
 
 #[test]
 fn exit_codes_are_documented() {
-    for page in &PAGES[..3] {
+    for page in &PAGES[..4] {
         let help = faultline(page).out;
         let (_, codes) = help.split_once("Exit codes:\n").expect("exit codes");
         for (line, code) in codes.lines().zip(["0", "1", "2"]) {

@@ -242,6 +242,7 @@ impl Sink for Rows<'_> {
             return;
         }
         self.tally.events += 1;
+        self.tally.categories.add(event.category, 1);
         self.tally.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
         self.batch.bytes += weight::of_event(event);
         self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival });

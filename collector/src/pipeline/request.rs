@@ -1,7 +1,7 @@
 //! What goes into the pipeline, and what comes out.
 
 use super::Reading;
-use crate::counters::Tally;
+use crate::counters::{ByCategory, Tally};
 use crate::refusal::Refusal;
 use crate::source::Source;
 use bytes::Bytes;
@@ -79,11 +79,20 @@ pub struct Answer {
     pub rejected: Vec<Rejected>,
     /// How many could not be read in all.
     pub rejected_count: u64,
+    /// The events by category. Answers that were kept before there was this count do not have it.
+    #[serde(default, skip_serializing_if = "ByCategory::is_empty")]
+    pub categories: ByCategory,
 }
 
 impl Answer {
     pub(super) fn with(self, tally: &Tally) -> Self {
-        Self { accepted: tally.accepted, events: tally.events, unrecognized: tally.unrecognized, ..self }
+        Self {
+            accepted: tally.accepted,
+            events: tally.events,
+            unrecognized: tally.unrecognized,
+            categories: tally.categories,
+            ..self
+        }
     }
 
     /// What it weighs in memory, roughly.
@@ -114,4 +123,21 @@ pub struct Rejected {
     pub line: u64,
     /// Why, and what to do.
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taxonomy::Category;
+
+    /// What an earlier version kept in the log is still an answer.
+    #[test]
+    fn kept_answers_of_every_version_are_read() {
+        let old = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;
+        let mut answer = Answer::from_json(old).unwrap();
+        assert_eq!((answer.accepted, answer.events, answer.categories.is_empty()), (3, 2, true));
+        assert_eq!(answer.to_json(), old);
+        answer.categories.add(Category::Token, 2);
+        assert_eq!(Answer::from_json(&answer.to_json()), Some(answer));
+    }
 }

@@ -10,7 +10,7 @@ use store::codec;
 use store::disk::RealDisk;
 use store::log::LogOptions;
 use taxonomy::signal::{Attribute, LogRecord, Resource, Span, SpanKind, Value as Held};
-use taxonomy::{HashKey, Registry};
+use taxonomy::{Category, HashKey, Registry};
 use tempfile::TempDir;
 
 /// 2026-01-02T03:04:05Z, and no clock.
@@ -140,6 +140,9 @@ async fn what_was_answered_is_there_after_a_restart() {
     let answer = pipeline.submit(lines(&body)).await.unwrap();
     assert_eq!((answer.accepted, answer.events, answer.unrecognized), (4, 1, 1));
     assert_eq!(answer.rejected.iter().map(|rejected| rejected.line).collect::<Vec<_>>(), [6]);
+    assert_eq!(answer.categories.iter().collect::<Vec<_>>(), [(Category::RateLimit, 1)]);
+    let counted = &pipeline.counters().of(Source::Envelopes).categories;
+    assert_eq!(counted[Category::RateLimit as usize].get(), 1);
     let before = Table::ALL.map(|table| rows(&pipeline, table));
     assert_eq!(before[0].len(), 1);
     assert_eq!(before[0][0]["canonical"], "RATE_LIMIT_EXCEEDED");

@@ -1,6 +1,10 @@
-//! `POST /v1/envelopes`: NDJSON, a JSON array, or one object.
+//! `POST /v1/envelopes`: NDJSON, a JSON array, or one object; or strictly lines.
 //!
 //! One bad line never fails the good ones: it is listed in the answer, and the rest is stored.
+//!
+//! What a body is, is told by how it starts. That is right for a whole document and wrong for a piece that was cut out of
+//! a log: when its first line happens to be `[INFO] starting`, all the rest would be taken for a broken array. So whoever
+//! sends pieces says that they are [`LINES`], and then every line is a record, whatever it starts with.
 
 mod answer;
 mod head;
@@ -8,13 +12,33 @@ mod split;
 
 pub(super) use answer::refused;
 
-use crate::pipeline::Reading;
+use crate::pipeline::{self, Defaults, Encoding, Reading};
 use crate::receive::{Asked, Door, Intake};
 use crate::{Cause, Refusal, Source};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
+use bytes::Bytes;
+
+/// The content type of a body in which every line is a record, whatever it starts with.
+pub const LINES: &str = "application/vnd.faultline.lines";
+
+/// A request of lines for [`Pipeline::submit`](crate::Pipeline::submit), by whoever has them in this process: what a
+/// sender of [`LINES`] would have sent. The body takes no room of the receivers', so the caller bounds what it has in
+/// flight.
+#[must_use]
+pub fn lines(body: Bytes, defaults: Defaults, idempotency_key: String) -> pipeline::Request {
+    pipeline::Request {
+        source: Source::Envelopes,
+        body,
+        encoding: Encoding::Identity,
+        read: read_lines,
+        defaults,
+        idempotency_key: Some(idempotency_key),
+        room: Vec::new(),
+    }
+}
 
 pub(super) fn routes<I: Intake>() -> Router<Door<I>> {
     Router::new().route("/v1/envelopes", post(take::<I>).fallback(wrong_method::<I>))
@@ -40,6 +64,12 @@ async fn wrong_method<I: Intake>(State(door): State<Door<I>>, request: Request) 
 /// The pure half.
 fn read_body(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
     split::read(body, reading)
+}
+
+/// The pure half for [`LINES`]; blank lines alone are no mistake.
+fn read_lines(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+    split::lines(body, 1, reading);
+    Ok(())
 }
 
 #[cfg(test)]

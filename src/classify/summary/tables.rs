@@ -9,9 +9,6 @@ use indicatif::HumanCount;
 use std::cmp::Reverse;
 use taxonomy::{Category, Kind};
 
-/// The longest bar, in characters.
-const BAR: u64 = 36;
-
 impl Summary {
     /// The whole summary; `top` bounds the rows of each table, and 0 does not.
     pub(in super::super) fn text(&self, tally: &Tally, top: usize, look: Look) -> String {
@@ -156,17 +153,11 @@ fn below(noun: &str, left: &[Counts], limit: usize, other: Counts) -> String {
 
 /// One bar; the hidden part of it has its own pattern.
 fn bar(category: Category, counts: Counts, most: u64, look: Look) -> String {
-    let length = |events: u64| (events * BAR).div_ceil(most.max(1)) as usize;
-    let whole = length(counts.events);
-    let hidden = length(counts.hidden).min(whole);
     format!(
-        "{:12}{}{}{:fill$}  {:>9}  {:>7} hidden\n",
+        "{:12}{}  {:>9}  {:>7} hidden\n",
         category.as_str(),
-        look.paint(&"█".repeat(whole - hidden), AnsiColor::Cyan),
-        look.paint(&"▒".repeat(hidden), AnsiColor::Yellow),
-        "",
+        look.bar(counts.events, counts.hidden, most),
         HumanCount(counts.events).to_string(),
         share(counts.hidden, counts.events),
-        fill = BAR as usize - whole,
     )
 }

@@ -1,5 +1,6 @@
 //! The answers of `/v1/envelopes`: JSON, with what was rejected line by line.
 
+use crate::counters::ByCategory;
 use crate::pipeline::Answer;
 use crate::receive::reply;
 use crate::{Cause, Refusal};
@@ -18,6 +19,9 @@ struct Taken<'a> {
     /// Only when the list was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected_count: Option<u64>,
+    /// The events by category, if there are any.
+    #[serde(skip_serializing_if = "ByCategory::is_empty")]
+    categories: ByCategory,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error<'a>>,
 }
@@ -58,6 +62,7 @@ pub(super) fn taken(answer: &Answer) -> Response {
         rejected: answer.rejected.iter().map(|at| Line { line: at.line, reason: &at.reason }).collect(),
         rejected_count: (answer.rejected_count > answer.rejected.len() as u64)
             .then_some(answer.rejected_count),
+        categories: answer.categories,
         error: unreadable.as_ref().map(Error::of),
     };
     match &unreadable {

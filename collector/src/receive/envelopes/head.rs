@@ -1,7 +1,7 @@
 //! The head of a request for `/v1/envelopes`: content type, encoding, parameters and key.
 
-use super::{Asked, read_body};
-use crate::pipeline::Defaults;
+use super::{Asked, LINES, read_body, read_lines};
+use crate::pipeline::{Defaults, ReadBody};
 use crate::receive::body::Bounds;
 use crate::receive::encoding::{content_encoding, media_type, quoted};
 use crate::{Cause, Limits, Refusal, Source};
@@ -32,22 +32,26 @@ const NAME_BYTES: usize = 256;
 const KEY_BYTES: usize = 255;
 
 pub(super) fn read(head: &Parts, limits: &Limits) -> Result<Asked, Refusal> {
-    check_type(&head.headers)?;
+    let read = reader(&head.headers)?;
     let encoding = content_encoding(&head.headers)?;
     Ok(Asked {
         source: Source::Envelopes,
         encoding,
-        read: read_body,
+        read,
         defaults: defaults(&head.uri)?,
         idempotency_key: idempotency_key(&head.headers)?,
         bounds: Bounds::of_http(&head.headers, encoding, limits),
     })
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+/// How the body is to be read, by its content type.
+fn reader(headers: &HeaderMap) -> Result<ReadBody, Refusal> {
     let given = media_type(headers);
     if TYPES.contains(&given.as_str()) {
-        return Ok(());
+        return Ok(read_body);
+    }
+    if given == LINES {
+        return Ok(read_lines);
     }
     let detail = format!(
         "the content type {} is not read here: add the header \"Content-Type: application/x-ndjson\" \

@@ -62,7 +62,7 @@ fn starts_over_lines(body: &[u8], start: usize) -> bool {
 }
 
 /// One record a line. Blank lines are no records, but count.
-fn lines(mut rest: &[u8], first: u64, records: &mut impl Records) {
+pub(super) fn lines(mut rest: &[u8], first: u64, records: &mut impl Records) {
     let mut number = first;
     while !rest.is_empty() {
         let (line, after) = line_at(rest, 0);

@@ -1,5 +1,6 @@
 //! The answers of `/v1/envelopes`, and what its head may say.
 
+use crate::counters::ByCategory;
 use crate::pipeline::{Answer, Encoding, Rejected};
 use crate::receive::fake::{Fake, Script, Step, call, json};
 use crate::{Cause, Refusal, Source};
@@ -7,7 +8,7 @@ use axum::body::Body;
 use http::{Method, Request, StatusCode};
 use serde_json::json;
 use std::time::Duration;
-use taxonomy::Dialect;
+use taxonomy::{Category, Dialect};
 
 fn post(uri: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let mut request = Request::post(uri);
@@ -41,6 +42,7 @@ async fn content_types() {
         Some("application/jsonl"),
         Some("application/x-jsonlines"),
         Some("text/plain"),
+        Some(crate::receive::envelopes::LINES),
     ] {
         let fake = Fake::default();
         let headers: Vec<_> = good.map(|value| ("content-type", value)).into_iter().collect();
@@ -124,13 +126,19 @@ async fn what_announces_too_much_is_not_read() {
 #[tokio::test]
 async fn answers() {
     let rejected = vec![Rejected { line: 7, reason: "not \"JSON\"".to_owned() }];
-    let answer = Answer { accepted: 9, events: 4, unrecognized: 2, rejected, rejected_count: 1 };
+    let categories = ByCategory::default();
+    let answer = Answer { accepted: 9, events: 4, unrecognized: 2, rejected, rejected_count: 1, categories };
     let response = call(Fake::answering(Ok(answer.clone())).routers().http, post("/v1/envelopes", &[])).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "application/json");
     let listed = json!([{"line": 7, "reason": "not \"JSON\""}]);
     let expected = json!({"accepted": 9, "events": 4, "unrecognized": 2, "rejected": listed});
     assert_eq!(json(response).await, expected);
+
+    let mut told = answer.clone();
+    told.categories.add(Category::RateLimit, 3);
+    let response = call(Fake::answering(Ok(told)).routers().http, post("/v1/envelopes", &[])).await;
+    assert_eq!(json(response).await["categories"], json!({"RATE_LIMIT": 3}));
 
     let cut = Answer { rejected_count: 200, ..answer.clone() };
     let response = call(Fake::answering(Ok(cut)).routers().http, post("/v1/envelopes", &[])).await;

@@ -85,6 +85,21 @@ fn depth_beyond_the_stack_is_counted() {
     check(&format!("[{deep},1]"), &[(1, &deep), (2, "1")], &[]);
 }
 
+/// A piece of a log may start with anything: it stays a piece of a log.
+#[test]
+fn strict_lines_are_lines_whatever_they_start_with() {
+    for first in ["[INFO] starting", "[INFO starting", "[1,2]", "{", "[{\"a\":1},"] {
+        let body = format!("{first}\r\n\n{{\"b\":2}}\n");
+        let mut records = Recorded::default();
+        super::lines(body.as_bytes(), 1, &mut records);
+        assert_eq!(records.lines, [(1, first.to_owned()), (3, "{\"b\":2}".to_owned())]);
+        assert!(records.rejected.is_empty());
+    }
+    let mut records = Recorded::default();
+    super::lines(b"\n \n", 1, &mut records);
+    assert!(records.lines.is_empty());
+}
+
 #[test]
 fn nothing_at_all() {
     for body in ["", " \n\t\r\n", "\u{feff}"] {

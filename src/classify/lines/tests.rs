@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::io::Cursor;
 
 /// Gives a few bytes at a time, as a pipe may.
 struct Dribble<'a> {
@@ -76,23 +77,4 @@ fn a_line_that_never_ends_is_reported_once_and_not_held() {
     }
     assert_eq!(found, [false, true]);
     assert_eq!(lines.buffer.len(), size);
-}
-
-#[test]
-fn packing_is_told_from_the_first_bytes() {
-    for (start, packing) in [
-        (&b""[..], None),
-        (b"{", Some(Packing::Plain)),
-        (b"\xef\xbb\xbf{", Some(Packing::Plain)),
-        (b"\x1f", None),
-        (b"\x1f\x8b", Some(Packing::Gzip)),
-        (b"(", None),
-        (b"(a", Some(Packing::Plain)),
-        (b"\x28\xb5\x2f\xfd", Some(Packing::Zstd)),
-        (b"\x5e\x2a\x4d\x18", Some(Packing::Zstd)),
-        (b"P", None),
-        (b"PUT", Some(Packing::Plain)),
-    ] {
-        assert_eq!(Packing::of(start), packing, "{start:?}");
-    }
 }

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 
 /// A file that cannot be opened.
-pub(super) fn opening(name: &str, error: &Error) -> String {
+pub(crate) fn opening(name: &str, error: &Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("cannot open '{name}': there is no such file; check the path"),
         ErrorKind::PermissionDenied => {
@@ -14,7 +14,7 @@ pub(super) fn opening(name: &str, error: &Error) -> String {
 }
 
 /// A file that cannot be read, or not to its end. Compressed files show their damage this way.
-pub(super) fn reading(name: &str, error: &Error) -> String {
+pub(crate) fn reading(name: &str, error: &Error) -> String {
     match error.kind() {
         ErrorKind::IsADirectory => format!("cannot read '{name}': it is a directory; name the files in it"),
         ErrorKind::UnexpectedEof => {

@@ -3,7 +3,7 @@
 //! What always holds: nothing is drawn unless files are read and stderr is a terminal, nor for work that is done
 //! in a moment, and nothing of it is left behind.
 
-use super::input::Input;
+use crate::input::Input;
 use crate::terminal::safe;
 use indicatif::{ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Read};
@@ -15,8 +15,34 @@ const ENDLESS: &str = "{spinner} {bytes} {bytes_per_sec}  {wide_msg}";
 /// Nobody waits for less than this, and a bar that flashes by would only spoil what `head` prints.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// Where it is told what was read, from any thread.
+#[derive(Clone)]
+pub(crate) struct Meter(ProgressBar);
+
+impl Meter {
+    /// Counts what is read, before it is unpacked.
+    pub(crate) fn watch<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
+        self.0.wrap_read(reader)
+    }
+
+    /// Says which input is read.
+    pub(crate) fn at(&self, input: &Input) {
+        self.0.set_message(safe(&input.name).into_owned());
+    }
+
+    /// How much has been read.
+    pub(crate) fn position(&self) -> u64 {
+        self.0.position()
+    }
+
+    /// Goes back to an earlier position, to read from there once more.
+    pub(crate) fn back_to(&self, position: u64) {
+        self.0.set_position(position);
+    }
+}
+
 /// A progress bar, or none.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     /// To be drawn once it has been worth it.
     pending: bool,
@@ -24,12 +50,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// No bar.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { bar: ProgressBar::hidden(), pending: false }
     }
 
     /// A bar for these inputs, if anybody can see it.
-    pub(super) fn over(inputs: &[Input]) -> Self {
+    pub(crate) fn over(inputs: &[Input]) -> Self {
         if inputs.iter().any(Input::is_stdin) || !io::stderr().is_terminal() {
             return Self::none();
         }
@@ -42,30 +68,25 @@ impl Progress {
     }
 
     /// Called now and then: draws the bar when its time has come.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         if self.pending && self.bar.elapsed() >= PATIENCE {
             self.pending = false;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
-    /// Counts what is read, before it is unpacked.
-    pub(super) fn watch<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
-        self.bar.wrap_read(reader)
-    }
-
-    /// Says which input is read.
-    pub(super) fn at(&self, input: &Input) {
-        self.bar.set_message(safe(&input.name).into_owned());
+    /// Where readers tell what they read.
+    pub(crate) fn meter(&self) -> Meter {
+        Meter(self.bar.clone())
     }
 
     /// Writes something else to the terminal, without the bar in between.
-    pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
     /// Takes the bar away.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
 }

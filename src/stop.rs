@@ -4,13 +4,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Counts the signals that ask to stop.
-pub(super) struct Stop {
+pub(crate) struct Stop {
     asked: watch::Receiver<u32>,
 }
 
 impl Stop {
     /// Listens for SIGTERM and SIGINT from now on.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, asked) = watch::channel(0);
         match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
             (Ok(terminate), Ok(interrupt)) => drop(tokio::spawn(count(terminate, interrupt, sender))),
@@ -20,15 +20,20 @@ impl Stop {
     }
 
     /// Ends when somebody asks to stop.
-    pub(super) fn asked(&self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn asked(&self) -> impl Future<Output = ()> + use<> {
         after(self.asked.clone(), 1)
     }
 
+    /// Ends when somebody insists.
+    pub(crate) fn insisted(&self) -> impl Future<Output = ()> + use<> {
+        after(self.asked.clone(), 2)
+    }
+
     /// Does something to its end, unless somebody insists; true when it came to its end.
-    pub(super) async fn unless_forced(&self, work: impl Future<Output = ()>) -> bool {
+    pub(crate) async fn unless_forced(&self, work: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = work => true,
-            () = after(self.asked.clone(), 2) => false,
+            () = self.insisted() => false,
         }
     }
 }
