@@ -161,7 +161,11 @@ fn ingest(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     hint(arguments, &named);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let place = runtime.block_on(async { Place::open(arguments) })?;
+    // Not inside of it: the tables wait on a runtime of their own.
+    let place = {
+        let _context = runtime.enter();
+        Place::open(arguments)?
+    };
     // From here on a signal stops in an orderly way.
     let stop = runtime.block_on(async { Stop::new() });
     let (ending, place) = runtime.block_on(drive(arguments, &named, place, &stop))?;
