@@ -5,6 +5,7 @@ use super::support::{Folder, faultline};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use store::Table;
 
 const OLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/older");
 const TABLES: [&str; 3] = ["events", "traffic", "rejects"];
@@ -76,6 +77,33 @@ fn an_older_directory_takes_new_columns() {
     assert_eq!(calls(&dump(&data_dir, "traffic")), calls(&expected("traffic")) + 8 * 2);
     let run = faultline(&["check", "--data-dir", data_dir.to_str().expect("UTF-8")]).ends_with(0);
     assert!(!run.out.contains("problem"), "{}", run.out);
+}
+
+/// A column that an older table does not have must be allowed to be null: its files have no value for it.
+#[test]
+fn every_new_column_may_be_null() {
+    for table in [Table::Events, Table::Traffic, Table::Rejects] {
+        let log = format!("{OLDER}/data/tables/{}/_delta_log/00000000000000000000.json", table.name());
+        let commit = std::fs::read_to_string(log).expect("the first commit");
+        let actions = commit.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let schema =
+            actions.filter_map(|action| Some(action["metaData"]["schemaString"].as_str()?.to_owned()));
+        let schema: Value = serde_json::from_str(&schema.collect::<String>()).expect("a schema");
+        let known: Vec<&str> = schema["fields"]
+            .as_array()
+            .expect("fields")
+            .iter()
+            .filter_map(|field| field["name"].as_str())
+            .collect();
+        for column in table.columns().iter().filter(|column| !known.contains(&column.name)) {
+            assert!(
+                column.nullable,
+                "{}.{} is new, and older files have no value for it",
+                table.name(),
+                column.name
+            );
+        }
+    }
 }
 
 #[track_caller]
