@@ -2,11 +2,12 @@
 //!
 //! `cargo bench --bench seal [-- LINES]` makes lines of every dialect, classifies them into records of a thousand
 //! lines, and seals those in chunks, as the server does under load. It says what a million events cost in CPU time
-//! and how much smaller the files are than the lines, and then the same after compaction.
+//! and how much smaller the files are than the lines, and then the same after compaction. Then it makes a thousand
+//! commits and says how long it takes to open the tables, with upkeep between them as in the server, and without any.
 
 use arrow::buffer::Buffer;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::Table;
 use store::codec::{Decoder, Encoder};
 use store::disk::{Disk, RealDisk};
@@ -30,6 +31,7 @@ impl Sink for Keep<'_> {
 /// Bytes of the log that are sealed at once.
 const CHUNK: usize = 32 << 20;
 const BATCH: usize = 1000;
+const COMMITS: u64 = 1000;
 
 #[allow(clippy::print_stdout, clippy::cast_precision_loss)]
 fn main() -> anyhow::Result<()> {
@@ -37,12 +39,7 @@ fn main() -> anyhow::Result<()> {
     let (records, lines) = records(count)?;
     let folder = tempfile::tempdir()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let options = LakeOptions {
-        retention: [Retention::default(); Table::ALL.len()],
-        grace: Duration::ZERO,
-        clock: || jiff::Timestamp::now().as_microsecond(),
-    };
-    let lake = Lake::open(&disk, folder.path(), options)?;
+    let lake = Lake::open(&disk, folder.path(), options())?;
     let (begin, mut rest) = (cpu_time(), &records[..]);
     while !rest.is_empty() {
         let mut bytes = 0;
@@ -76,7 +73,51 @@ fn main() -> anyhow::Result<()> {
         files.bytes() as f64 / events,
         lines as f64 / files.bytes() as f64,
     );
-    columns(&lake, folder.path(), events)
+    columns(&lake, folder.path(), events)?;
+    for upkeep in [true, false] {
+        start(&records, upkeep)?;
+    }
+    Ok(())
+}
+
+/// Opens tables of a thousand commits.
+#[allow(clippy::print_stdout, clippy::cast_precision_loss)]
+fn start(records: &[Arc<HotRecord>], with_upkeep: bool) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let lake = Lake::open(&disk, folder.path(), options())?;
+    let (mut first, mut last) = (Duration::ZERO, Duration::ZERO);
+    for commit in 1..=COMMITS {
+        // The same rows again and again, under new numbers.
+        let record = records[commit as usize % records.len()].renumbered(commit);
+        let begun = Instant::now();
+        lake.seal(&[Arc::new(record)], commit)?;
+        *(if commit <= COMMITS / 10 { &mut first } else { &mut last }) += begun.elapsed();
+        if with_upkeep {
+            lake.upkeep(Table::Events)?;
+        }
+    }
+    drop(lake);
+    let begun = Instant::now();
+    let lake = Lake::open(&disk, folder.path(), options())?;
+    let each = |total: Duration, count: u64| total.as_secs_f64() * 1e3 / count as f64;
+    println!(
+        "{COMMITS} commits {}: opened in {:.0} ms, {} files; a seal took {:.1} ms in the first tenth, {:.1} ms after it",
+        if with_upkeep { "with upkeep" } else { "without upkeep" },
+        begun.elapsed().as_secs_f64() * 1e3,
+        lake.files(Table::Events).files.len(),
+        each(first, COMMITS / 10),
+        each(last, COMMITS - COMMITS / 10),
+    );
+    Ok(())
+}
+
+fn options() -> LakeOptions {
+    LakeOptions {
+        retention: [Retention::default(); Table::ALL.len()],
+        grace: Duration::ZERO,
+        clock: || jiff::Timestamp::now().as_microsecond(),
+    }
 }
 
 /// What the columns take.

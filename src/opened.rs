@@ -77,6 +77,8 @@ pub(crate) struct Opened {
     pub(crate) replay: Replay,
     /// Events that are stored, in the tables and in the log.
     pub(crate) events: u64,
+    /// Those of them that were read back from the log.
+    pub(crate) replayed: u64,
 }
 
 impl Opened {
@@ -101,12 +103,13 @@ impl Opened {
             clock: now,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
         })?;
-        let events = restored.events + lake.as_ref().map_or(0, |lake| lake.files(Table::Events).rows());
+        let replayed = restored.events;
+        let events = replayed + lake.as_ref().map_or(0, |lake| lake.files(Table::Events).rows());
         pipeline.restore(restored);
         let directory = directory.clone();
         let parts = keeper::Parts { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
         let keeper = Keeper::start(parts, lake)?;
-        Ok(Self { pipeline, keeper, replay, events })
+        Ok(Self { pipeline, keeper, replay, events, replayed })
     }
 }
 

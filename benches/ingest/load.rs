@@ -25,6 +25,10 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
     pub(crate) fn requests(&self) -> usize {
         self.times.len()
     }

@@ -3,8 +3,9 @@
 //! `cargo bench --bench ingest [-- SECONDS [ROUNDS]] [CASE]` starts the real `faultline serve` on a directory of the real
 //! disk and sends it what senders send: NDJSON envelopes and OTLP spans, a thousand a request, plain and
 //! compressed. The sender is one thread of this process, and its CPU is counted apart. Each case first runs as
-//! fast as answers come (*top*), then at half of that rate with a fixed schedule (*half*), where an answer's time
-//! counts from when its request was due. Cases take turns, and what is reported is the median of the rounds.
+//! fast as answers come (*top*), and until what came is sealed: that time and that CPU count too. Then it runs at half of
+//! the rate of the answers with a fixed schedule (*half*), where an answer's time counts from when its request was due.
+//! Cases take turns, and what is reported is the median of the rounds.
 //!
 //! The ratio is the server's CPU a line over that of `serde_json` parsing the same line into `Value` here, in the
 //! same round. A request that is not answered with a yes, and a count that does not agree with the server's own,
@@ -35,6 +36,8 @@ use std::time::{Duration, Instant};
 const ROUNDS: f64 = 3.0;
 const SECONDS: f64 = 3.0;
 const STARTS: usize = 3;
+/// How long a log is filled that is then read back.
+const REPLAYED: Duration = Duration::from_secs(8);
 /// Before the first round, so that it does not pay for the first touch of everything.
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -65,7 +68,8 @@ fn main() -> anyhow::Result<()> {
     if let [ours, other] = &contenders[..] {
         ours.cases.iter().zip(&other.cases).for_each(|(ours, other)| report::compared(ours, other));
     }
-    contenders.into_iter().try_for_each(Contender::finish)
+    contenders.into_iter().try_for_each(Contender::finish)?;
+    replay(&runtime, folder.path())
 }
 
 /// Our own program; and another one to compare it with, if the environment names one.
@@ -106,14 +110,31 @@ impl Contender {
         let idle_after = server.process.resident()?;
         server.stop()?;
         let again = Server::start(&program, &data)?;
-        let events = again.replayed_events()?;
+        let events = again.count_of_start("stored_events")?;
         ensure!(events == cases::total_of(&status, "events"), "not every event was read back");
         report::head(&program);
         cases.iter().for_each(Case::report);
         report::server(&starts, idle, idle_after, &status);
-        report::replay(events, again.took);
+        report::tables(&status, &cases);
+        report::again(again.took);
         again.stop()
     }
+}
+
+/// How fast a log is read back in which nothing is sealed.
+fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()> {
+    let (program, data) = (PathBuf::from(env!("CARGO_BIN_EXE_faultline")), folder.join("replay"));
+    let server = Server::start_unsealed(&program, &data)?;
+    let mut case = Case::all("envelopes")?.swap_remove(0);
+    Bench { server: &server, runtime }.load(&mut case, Pace::Top, REPLAYED)?;
+    let expected = cases::total_of(&server.status()?, "events");
+    drop(server);
+    std::fs::remove_file(data.join("endpoints.json"))?;
+    let server = Server::start(&program, &data)?;
+    let events = server.count_of_start("replayed_events")?;
+    ensure!(events == expected, "{events} events were read back of {expected}");
+    report::replay(events, server.took);
+    Ok(())
 }
 
 /// What one case did in one round.
@@ -125,6 +146,8 @@ struct Round {
     /// Of this process, a record, at the top rate.
     sender: f64,
     top: Loaded,
+    /// How long sealing took after the last answer.
+    sealing: Duration,
     half: Loaded,
     /// The highest resident memory of the server at the top rate.
     peak: u64,
@@ -141,6 +164,7 @@ impl Bench<'_> {
         self.server.process.reset_peak();
         let before = (self.server.process.cpu()?, Process::this().cpu()?);
         let top = self.load(case, Pace::Top, duration)?;
+        let sealing = self.server.seals()?;
         let after = (self.server.process.cpu()?, Process::this().cpu()?);
         let peak = self.server.process.resident()?.highest;
         let half = self.load(case, Pace::Requests(top.rate() / 2.0), duration)?;
@@ -150,6 +174,7 @@ impl Bench<'_> {
             server: each(after.0 - before.0),
             sender: each(after.1 - before.1),
             top,
+            sealing,
             half,
             peak,
         });

@@ -9,10 +9,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-const HEAD: &str =
-    "case                records/s   server   sender   ratio   top p50    p99   half p50    p99   peak";
-const UNIT: &str =
-    "                               CPU s/M  CPU s/M             ms     ms         ms     ms    MiB";
+const HEAD: &str = "case               answered/s   sealed/s   server   sender   ratio   top p50    p99   half p50    p99   peak";
+const UNIT: &str = "                                         CPU s/M  CPU s/M             ms     ms         ms     ms    MiB";
 
 pub(crate) fn head(program: &Path) {
     println!("\n{}\n{HEAD}\n{UNIT}", program.display());
@@ -21,6 +19,9 @@ pub(crate) fn head(program: &Path) {
 /// The medians of a case's rounds.
 pub(crate) struct Row {
     name: &'static str,
+    /// Records a second as fast as answers came,
+    answered: f64,
+    /// and with the time until they were sealed.
     records: f64,
     server: f64,
     sender: f64,
@@ -38,7 +39,8 @@ impl Row {
             rounds.iter().filter_map(|round| Some(round.server / round.parsing?)).collect::<Vec<_>>();
         Self {
             name,
-            records: of(&|round| round.top.rate() * round.top.records() / round.top.requests() as f64),
+            answered: of(&|round| round.top.records() / round.top.elapsed().as_secs_f64()),
+            records: of(&|round| round.top.records() / (round.top.elapsed() + round.sealing).as_secs_f64()),
             server: of(&|round| round.server * 1e6),
             sender: of(&|round| round.sender * 1e6),
             ratio: (!ratios.is_empty()).then(|| median(ratios)),
@@ -56,10 +58,10 @@ impl Row {
 const MIB: f64 = (1 << 20) as f64;
 
 pub(crate) fn case(row: &Row) {
-    let Row { name, records, server, sender, ratio, times: [a, b, c, d], peak } = row;
+    let Row { name, answered, records, server, sender, ratio, times: [a, b, c, d], peak } = row;
     let ratio = ratio.map_or_else(|| "    -".to_owned(), |ratio| format!("{ratio:>5.2}"));
     println!(
-        "{name:<18} {records:>10.0} {server:>8.2} {sender:>8.2}   {ratio}   {a:>7.1} {b:>6.1}   {c:>8.1} {d:>6.1} {peak:>6.0}"
+        "{name:<18} {answered:>10.0} {records:>10.0} {server:>8.2} {sender:>8.2}   {ratio}   {a:>7.1} {b:>6.1}   {c:>8.1} {d:>6.1} {peak:>6.0}"
     );
 }
 
@@ -82,6 +84,31 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
         number("fsync_micros") / number("commits") / 1e3,
         number("fsync_max_micros") / 1e3,
     );
+}
+
+/// What the tables take, against the lines that came in.
+pub(crate) fn tables(status: &Value, cases: &[Case]) {
+    let number = |path: &str| status.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let bytes: f64 =
+        ["events", "traffic", "rejects"].map(|table| number(&format!("/tables/{table}/bytes"))).iter().sum();
+    println!(
+        "sealed: {:.0} rows in {:.0} seals, {:.0} ms each, {:.0} at most; {} files of events; merged {:.0} files into {:.0}",
+        number("/seal/rows"),
+        number("/seal/seals"),
+        number("/seal/micros") / number("/seal/seals") / 1e3,
+        number("/seal/max_micros") / 1e3,
+        number("/tables/events/files"),
+        number("/upkeep/merged_files"),
+        number("/upkeep/merged_into_files"),
+    );
+    if cases.iter().all(|case| case.source() == "envelopes") {
+        let came = number("/sources/envelopes/body_bytes");
+        println!("disk: {:.1} times smaller than the NDJSON that came in (target 15)", came / bytes);
+    }
+}
+
+pub(crate) fn again(took: Duration) {
+    println!("ready again on that in {:.0} ms", took.as_secs_f64() * 1e3);
 }
 
 pub(crate) fn replay(events: u64, took: Duration) {

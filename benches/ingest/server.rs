@@ -67,17 +67,40 @@ impl Server {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// How many events it found in its log when it started; it says so just after it is ready.
-    pub(crate) fn replayed_events(&self) -> anyhow::Result<u64> {
+    /// A server that cannot seal anything, because a file stands where its tables belong.
+    pub(crate) fn start_unsealed(program: &Path, data: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(data)?;
+        std::fs::write(data.join("tables"), "in the way")?;
+        Self::start(program, data)
+    }
+
+    /// Waits until no more is unsealed than always may be, and says how long that took.
+    pub(crate) fn seals(&self) -> anyhow::Result<Duration> {
+        const MAY_WAIT: u64 = 32 << 20;
+        let begin = Instant::now();
+        loop {
+            let status = self.status()?;
+            let count = |part: &str, name: &str| status[part][name].as_u64().unwrap_or(u64::MAX);
+            let is_hot = count("log", "records") - count("seal", "records") == count("hot", "records");
+            if is_hot && count("hot", "bytes") < MAY_WAIT {
+                return Ok(begin.elapsed());
+            }
+            ensure!(status["seal"]["failing"] == false, "sealing fails: {status}");
+            waited(begin, PATIENCE, "sealing")?;
+        }
+    }
+
+    /// A count that it says just after it is ready: `replayed_events` or `stored_events`.
+    pub(crate) fn count_of_start(&self, name: &str) -> anyhow::Result<u64> {
         let begin = Instant::now();
         let said = loop {
             let said = self.said();
-            if said.contains("replayed_events") && said.ends_with('\n') {
+            if said.contains(name) && said.ends_with('\n') {
                 break said;
             }
-            waited(begin, PATIENCE, "what it replayed")?;
+            waited(begin, PATIENCE, "what it found")?;
         };
-        let after = said.split("replayed_events").nth(1).unwrap_or_default();
+        let after = said.split(name).nth(1).unwrap_or_default();
         let number = after.trim_start_matches(|c: char| !c.is_ascii_digit());
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
         Ok(number[..end].parse()?)

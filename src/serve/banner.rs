@@ -20,7 +20,8 @@ pub(super) fn show(arguments: &Arguments, endpoints: &Endpoints, store: &Opened,
             web = endpoints.web.map(tracing::field::display),
             data_dir = folder,
             replayed_records = replay.records,
-            replayed_events = store.events,
+            replayed_events = store.replayed,
+            stored_events = store.events,
             ready_in_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "ready"
         );
