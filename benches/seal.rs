@@ -5,8 +5,9 @@
 //! and how much smaller the files are than the lines, and then the same after compaction. Then it makes a thousand
 //! commits and says how long it takes to open the tables, with upkeep between them as in the server, and without any.
 
+use anyhow::Context;
 use arrow::buffer::Buffer;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use store::Table;
 use store::codec::{Decoder, Encoder};
@@ -36,7 +37,8 @@ const COMMITS: u64 = 1000;
 #[allow(clippy::print_stdout, clippy::cast_precision_loss)]
 fn main() -> anyhow::Result<()> {
     let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(2_000_000);
-    let (records, lines) = records(count)?;
+    let (payloads, lines) = payloads(count)?;
+    let records = (1..).zip(&payloads).map(record).collect::<Result<Vec<_>, _>>()?;
     let folder = tempfile::tempdir()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let lake = Lake::open(&disk, folder.path(), options())?;
@@ -75,23 +77,23 @@ fn main() -> anyhow::Result<()> {
     );
     columns(&lake, folder.path(), events)?;
     for upkeep in [true, false] {
-        start(&records, upkeep)?;
+        start(&payloads, upkeep)?;
     }
     Ok(())
 }
 
 /// Opens tables of a thousand commits.
 #[allow(clippy::print_stdout, clippy::cast_precision_loss)]
-fn start(records: &[Arc<HotRecord>], with_upkeep: bool) -> anyhow::Result<()> {
+fn start(payloads: &[Buffer], with_upkeep: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let lake = Lake::open(&disk, folder.path(), options())?;
     let (mut first, mut last) = (Duration::ZERO, Duration::ZERO);
     for commit in 1..=COMMITS {
         // The same rows again and again, under new numbers.
-        let record = records[commit as usize % records.len()].renumbered(commit);
+        let record = record((commit, &payloads[commit as usize % payloads.len()]))?;
         let begun = Instant::now();
-        lake.seal(&[Arc::new(record)], commit)?;
+        lake.seal(&[record], commit)?;
         *(if commit <= COMMITS / 10 { &mut first } else { &mut last }) += begun.elapsed();
         if with_upkeep {
             lake.upkeep(Table::Events)?;
@@ -141,13 +143,20 @@ fn columns(lake: &Lake, folder: &std::path::Path, events: f64) -> anyhow::Result
     Ok(())
 }
 
-/// Records of the log, and the length of the lines they came from.
-fn records(count: usize) -> anyhow::Result<(Vec<Arc<HotRecord>>, usize)> {
+/// A record of the log.
+fn record((sequence, payload): (u64, &Buffer)) -> anyhow::Result<Arc<HotRecord>> {
+    static DECODER: LazyLock<Option<Arc<Decoder>>> = LazyLock::new(|| Decoder::current().ok().map(Arc::new));
+    let decoder = DECODER.clone().context("our own schemas")?;
+    Ok(Arc::new(HotRecord::new(sequence, payload.clone(), decoder)?))
+}
+
+/// The bytes of records of the log, and the length of the lines they came from.
+fn payloads(count: usize) -> anyhow::Result<(Vec<Buffer>, usize)> {
     let rules = Arc::new(Rules::new(Registry::builtin()?, HashKey::FIXED, Limits::default()));
     let (mut classifier, mut rows) = (Classifier::new(rules), EventRows::default());
-    let (decoder, mut encoder) = (Arc::new(Decoder::current()?), Encoder::default());
+    let mut encoder = Encoder::default();
     let mut traffic = demo::Traffic::with_mix(7, demo::Mix::Everyday);
-    let (mut records, mut bytes, mut line, mut number) = (Vec::new(), 0, Vec::new(), 0_u128);
+    let (mut payloads, mut bytes, mut line, mut number) = (Vec::new(), 0, Vec::new(), 0_u128);
     while number < count as u128 {
         for _ in 0..BATCH {
             line.clear();
@@ -161,10 +170,9 @@ fn records(count: usize) -> anyhow::Result<(Vec<Arc<HotRecord>>, usize)> {
         }
         let mut record = Vec::new();
         encoder.append(&mut record, Table::Events, rows.finish()?)?;
-        let sequence = records.len() as u64 + 1;
-        records.push(Arc::new(HotRecord::new(sequence, Buffer::from_vec(record), Arc::clone(&decoder))?));
+        payloads.push(Buffer::from_vec(record));
     }
-    Ok((records, bytes))
+    Ok((payloads, bytes))
 }
 
 /// Of the whole process: the tables have threads of their own.

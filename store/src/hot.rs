@@ -35,12 +35,6 @@ impl HotRecord {
         Ok(Self { sequence, rows: crate::codec::rows(&bytes)?, bytes, decoder })
     }
 
-    /// The same rows under another sequence.
-    #[must_use]
-    pub fn renumbered(&self, sequence: u64) -> Self {
-        Self { sequence, rows: self.rows, bytes: self.bytes.clone(), decoder: Arc::clone(&self.decoder) }
-    }
-
     /// What it weighs.
     #[must_use]
     pub fn bytes(&self) -> usize {
