@@ -35,6 +35,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// A stop is not held up for longer than this, and a seal: what is left is in the log.
+const LAST_SEALS: Duration = Duration::from_secs(10);
 /// Upkeep is to have what others leave.
 const UPKEEP_NICENESS: i32 = 10;
 
@@ -192,7 +194,8 @@ impl Sealer {
     }
 
     fn seal_due(&mut self, everything: bool) -> Result<(), SealError> {
-        while self.is_due(everything) {
+        let begun = Instant::now();
+        while self.is_due(everything) && !(everything && begun.elapsed() >= LAST_SEALS) {
             let lake = self.shared.open_lake()?;
             let records = self.next_records()?;
             let Some(up_to) = records.last().map(|record| record.sequence) else {

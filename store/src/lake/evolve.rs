@@ -16,8 +16,11 @@ use deltalake_core::table::state::DeltaTableState;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How long others may take to read what was compacted away or expired: what their clean-ups go by.
-const KEPT_FOR_OTHERS: &str = "interval 1 days";
+/// How long files that left the table are remembered in its log. Every checkpoint names them, so not for long; one that
+/// is forgotten before it is gone is cleared away as a file that no commit names.
+const REMOVED_FOR: &str = "interval 2 hours";
+/// How long old versions can be read by whoever asks for them.
+const VERSIONS_FOR: &str = "interval 1 days";
 
 /// The columns, each with the sentence that explains it.
 pub(super) fn columns(table: Table) -> Result<Vec<StructField>, ArrowError> {
@@ -36,8 +39,8 @@ pub(super) fn configuration(table: Table) -> HashMap<String, Option<String>> {
     HashMap::from([
         // Otherwise statistics would stop at the first 32 columns.
         ("delta.dataSkippingStatsColumns".to_owned(), Some(layout::of(table).statistics.join(","))),
-        ("delta.deletedFileRetentionDuration".to_owned(), Some(KEPT_FOR_OTHERS.to_owned())),
-        ("delta.logRetentionDuration".to_owned(), Some(KEPT_FOR_OTHERS.to_owned())),
+        ("delta.deletedFileRetentionDuration".to_owned(), Some(REMOVED_FOR.to_owned())),
+        ("delta.logRetentionDuration".to_owned(), Some(VERSIONS_FOR.to_owned())),
     ])
 }
 

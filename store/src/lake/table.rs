@@ -24,8 +24,12 @@ use deltalake_core::{DeltaTable, DeltaTableError, ensure_table_uri};
 use futures_util::StreamExt;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use tokio::runtime::Handle;
+
+/// How often a table's folder is looked through for files that no commit names.
+const SWEEP_MS: i64 = 60 * 60 * 1000;
 
 /// Whose transactions these are.
 pub(super) const APPLICATION: &str = "faultline";
@@ -53,6 +57,8 @@ pub(super) struct SealedTable {
     current: RwLock<Arc<Files>>,
     /// What readers have seen, and may still be reading.
     shown: Mutex<Vec<Weak<Files>>>,
+    /// When the folder was last looked through for files that no commit names, in milliseconds since 1970.
+    swept_ms: AtomicI64,
 }
 
 #[derive(Debug)]
@@ -99,7 +105,7 @@ impl SealedTable {
         })?;
         let state = Mutex::new(State { delta, is_doubtful: false, removed, checkpointed: None });
         let (root, current, shown) = (root.to_owned(), RwLock::new(Arc::new(files)), Mutex::default());
-        Ok(Self { table, disk, root, runtime, state, current, shown })
+        Ok(Self { table, disk, root, runtime, state, current, shown, swept_ms: AtomicI64::new(0) })
     }
 
     /// The table as readers see it now.
@@ -225,21 +231,25 @@ impl SealedTable {
         }
     }
 
-    /// How many commits have come since the newest checkpoint, and whether one of them took files out that may now
-    /// leave the disk.
-    pub(super) fn since_checkpoint(&self, grace_ms: i64, now_ms: i64) -> (u64, bool) {
+    /// How many commits have come since the newest checkpoint.
+    pub(super) fn since_checkpoint(&self) -> u64 {
         let state = self.state();
         let version = state.delta.version().unwrap_or_default();
-        let may_go = |removed: &Removed| !removed.is_checkpointed && removed.at_ms + grace_ms <= now_ms;
-        (version - state.checkpointed.unwrap_or_default().min(version), state.removed.values().any(may_go))
+        version - state.checkpointed.unwrap_or_default().min(version)
     }
 
-    /// Forgets files that are gone from the disk.
-    pub(super) fn forget_removed(&self, paths: &[String]) {
-        let mut state = self.state();
-        for path in paths {
-            state.removed.remove(path);
+    /// Forgets files that were taken out of the table and are gone from the disk.
+    pub(super) fn forget_removed(&self, is_gone: impl Fn(&str, &Removed) -> bool) {
+        self.state().removed.retain(|path, removed| !is_gone(path, removed));
+    }
+
+    /// Whether it is time to look through the folder for files that no commit names; asking is promising to do it.
+    pub(super) fn sweep_is_due(&self, now_ms: i64) -> bool {
+        let is_due = now_ms - self.swept_ms.load(Ordering::Relaxed) >= SWEEP_MS;
+        if is_due {
+            self.swept_ms.store(now_ms, Ordering::Relaxed);
         }
+        is_due
     }
 
     /// Does something to the table's log while nobody commits.

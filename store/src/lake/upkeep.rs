@@ -59,12 +59,14 @@ pub(super) fn round(
         kept.merged_bytes = compact::compact(table, files, now_ms)?.bytes;
         kept.merged_into = 1;
     }
-    let (commits, has_leavers) = table.since_checkpoint(grace_ms, now_ms);
-    if commits >= checkpoint::EVERY || (commits > 0 && has_leavers) {
+    let leavers = vacuum::leavers(table, grace_ms, now_ms);
+    if table.since_checkpoint() >= checkpoint::EVERY || leavers == Some(false) {
         checkpoint::write(table)?;
         kept.checkpoints = 1;
         kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
     }
-    kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
+    if leavers.is_some() || table.sweep_is_due(now_ms) {
+        kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
+    }
     Ok(kept)
 }

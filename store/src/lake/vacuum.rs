@@ -5,9 +5,8 @@
 //! newest commit that turns out to be damaged does not bring back a file that is gone. A file that no commit ever
 //! named goes when it is so old that nobody can be about to commit it.
 
-use super::table::SealedTable;
+use super::table::{Removed, SealedTable};
 use super::{LakeError, layout};
-use std::collections::HashSet;
 use std::io::ErrorKind;
 
 /// What no commit ever named is left for so long: a day, longer than any commit takes.
@@ -22,12 +21,19 @@ pub struct Vacuumed {
     pub bytes: u64,
 }
 
+/// Whether files that were taken out of the table may leave the disk, and whether all of those are in a checkpoint.
+pub(super) fn leavers(table: &SealedTable, grace_ms: i64, now_ms: i64) -> Option<bool> {
+    let removed = table.removed();
+    let mut leavers = removed.values().filter(|removed| removed.at_ms + grace_ms <= now_ms).peekable();
+    leavers.peek()?;
+    Some(leavers.all(|removed| removed.is_checkpointed))
+}
+
 /// Removes what may go.
 pub(super) fn vacuum(table: &SealedTable, grace_ms: i64, now_ms: i64) -> Result<Vacuumed, LakeError> {
-    let removed = table.removed();
-    let held: HashSet<String> = table.held_paths();
+    let (removed, held) = (table.removed(), table.held_paths());
+    let has_left = |removed: &Removed| removed.is_checkpointed && removed.at_ms + grace_ms <= now_ms;
     let mut vacuumed = Vacuumed::default();
-    let mut gone = Vec::new();
     for folder in table.disk.folders(&table.root)? {
         if !folder.starts_with(layout::PARTITION) {
             continue;
@@ -36,7 +42,7 @@ pub(super) fn vacuum(table: &SealedTable, grace_ms: i64, now_ms: i64) -> Result<
         for file in table.disk.list(&table.root.join(&folder))? {
             let path = format!("{folder}/{}", file.name);
             let may_go = match removed.get(&path) {
-                Some(removed) => removed.is_checkpointed && removed.at_ms + grace_ms <= now_ms,
+                Some(removed) => has_left(removed),
                 None => file.modified / 1000 + ORPHANS_MS <= now_ms,
             };
             if held.contains(&path) || !may_go {
@@ -46,13 +52,13 @@ pub(super) fn vacuum(table: &SealedTable, grace_ms: i64, now_ms: i64) -> Result<
             table.disk.remove(&table.root.join(&path))?;
             vacuumed.files += 1;
             vacuumed.bytes += file.bytes;
-            gone.push(path);
         }
         if left == 0 {
             remove_folder(table, &folder)?;
         }
     }
-    table.forget_removed(&gone);
+    // Also those that were gone before.
+    table.forget_removed(|path, removed| has_left(removed) && !held.contains(path));
     Ok(vacuumed)
 }
 
