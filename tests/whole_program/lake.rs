@@ -7,13 +7,19 @@
 //! | `damage` | the newest of a table's files may be torn or gone: its rows come back from the log |
 //! | `disk_full` | a disk that is full, or fails, while rows are sealed |
 //! | `snapshot` | readers beside a server that seals and clears away; answers that outlive the log |
+//! | `stop` | nobody waits for a seal that takes long |
 //! | `soak` | memory, files and times stay where they are |
 //!
 //! Needs strace, root (a small tmpfs, and tracing a thread of a server), and the Python clients: a test that lacks one
 //! says so and fails.
 
+mod damage;
+mod disk_full;
 mod kill;
 mod readers;
+mod snapshot;
+mod soak;
+mod stop;
 mod tables;
 mod threads;
 

@@ -77,6 +77,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// Another one that knows the same, for a copy of the data directory.
+    pub(crate) fn copied(&self) -> Self {
+        Self { told: Mutex::new(self.told().clone()) }
+    }
+
     /// To be called before the first byte is sent: what is stored must have been sent.
     pub(crate) fn sending(&self, batch: &Batch) {
         self.told().insert(batch.clone(), Told::Nothing);

@@ -1,4 +1,4 @@
-//! Other programs open the tables as they are: delta-rs, DuckDB and Polars see what `faultline dump` sees.
+//! Other programs open the tables as they are: delta-rs, `DuckDB` and Polars see what `faultline dump` sees.
 
 use super::tables::{Folder as TableFolder, TABLES};
 use super::{number, until_status};

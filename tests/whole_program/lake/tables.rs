@@ -47,13 +47,22 @@ impl Folder {
     pub(super) fn newest_rows(&self) -> PathBuf {
         let commit = std::fs::read_to_string(self.newest_commit()).expect("a commit");
         let actions = commit.lines().map(|line| serde_json::from_str::<Value>(line).expect("an action"));
-        let added = actions.filter_map(|action| Some(action["add"]["path"].as_str()?.to_owned())).last();
+        let added = actions.filter_map(|action| Some(action["add"]["path"].as_str()?.to_owned())).next_back();
         self.root.join(added.unwrap_or_else(|| panic!("it adds nothing: {commit}")))
     }
 
     /// The days that have a folder.
     pub(super) fn days(&self) -> Vec<PathBuf> {
         entries(&self.root).into_iter().filter(|path| name(path).starts_with("date=")).collect()
+    }
+
+    /// Files of rows that no commit names, and what was never finished.
+    pub(super) fn orphans(&self) -> Vec<PathBuf> {
+        let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let commits: String = self.commits().iter().map(read).collect();
+        let is_unfinished = |path: &PathBuf| name(path).starts_with(".unfinished");
+        let rows = self.rows().into_iter().filter(|path| !commits.contains(name(path)));
+        rows.chain(self.log().into_iter().filter(is_unfinished)).collect()
     }
 
     /// All files of rows on the disk, whether the table names them or not.

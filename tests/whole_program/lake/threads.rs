@@ -48,8 +48,12 @@ impl Traced {
     /// itself. What they do is written to a file beside the data directory.
     #[track_caller]
     pub(super) fn attach(server: &Server, thread: Thread, call: &str, injection: &str) -> Self {
-        let tasks = thread.of(server);
-        assert!(!tasks.is_empty(), "no thread is called {}", thread.name());
+        let mut tasks = Vec::new();
+        // A thread gives itself its name.
+        until("the thread is there", || {
+            tasks = thread.of(server);
+            !tasks.is_empty()
+        });
         let said = server.data_dir().with_file_name("strace.log");
         let mut command = Command::new("strace");
         command.args(["-qq", "-y", "-s", "0", "-e", &format!("trace={call}")]);
