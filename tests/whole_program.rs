@@ -17,6 +17,7 @@ mod whole_program {
     mod hostile;
     mod hostile_senders;
     mod ingest;
+    mod lake;
     mod older_store;
     mod otlp;
     mod pipes;

@@ -5,12 +5,12 @@
 //!
 //! Needs strace, and root for a small tmpfs: a test that lacks one says so and fails.
 
-mod client;
+pub(crate) mod client;
 mod damage;
-mod disk_full;
+pub(crate) mod disk_full;
 mod injected;
-mod kill;
-mod ledger;
-mod load;
+pub(crate) mod kill;
+pub(crate) mod ledger;
+pub(crate) mod load;
 mod stop;
-mod strace;
+pub(crate) mod strace;

@@ -11,7 +11,7 @@
 //! | `own_traces` | our own spans are sent, and never to ourselves |
 
 mod calls;
-mod client;
+pub(crate) mod client;
 mod expected;
 mod json;
 mod later;

@@ -77,7 +77,9 @@ impl<'p> FileWriter<'p> {
         let name = format!("{}-{:016x}.parquet", place.origin, getrandom::u64().map_err(io::Error::from)?);
         let path = format!("{folder}/{name}");
         place.disk.create_dir_all(&place.root.join(&folder))?;
-        let file = place.disk.create(&place.root.join(&path), 0)?;
+        let whole = place.root.join(&path);
+        // One that got its name but no room would stay, and so would that of every further attempt on a full disk.
+        let file = place.disk.create(&whole, 0).inspect_err(|_| drop(place.disk.remove(&whole)))?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties(place.table))
             // Readers are to see plain texts, whatever we build files from.

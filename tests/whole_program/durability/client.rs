@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
 }
 
 impl Connection {
-    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         stream.set_nodelay(true)?;
@@ -18,14 +18,14 @@ impl Connection {
     }
 
     /// Posts to `/v1/envelopes` and reads the answer.
-    pub(super) fn post(&mut self, key: Option<&str>, body: &str) -> io::Result<Answer> {
+    pub(crate) fn post(&mut self, key: Option<&str>, body: &str) -> io::Result<Answer> {
         self.begin(key, body.len())?;
         self.send(body.as_bytes())?;
         self.answer()
     }
 
     /// Sends the head of a request whose body will have this length.
-    pub(super) fn begin(&mut self, key: Option<&str>, length: usize) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, key: Option<&str>, length: usize) -> io::Result<()> {
         let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
         let head = format!(
             "POST /v1/envelopes HTTP/1.1\r\nHost: faultline\r\nContent-Type: application/x-ndjson\r\n\
@@ -34,12 +34,12 @@ impl Connection {
         self.send(head.as_bytes())
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
     /// Reads one answer, which has a length.
-    pub(super) fn answer(&mut self) -> io::Result<Answer> {
+    pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let first = self.line()?;
         let mut head = String::new();
         loop {

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const MANY: usize = 2000;
 
 /// A small file system in memory, where a server's data directory is.
-struct SmallDisk {
-    folder: Folder,
+pub(crate) struct SmallDisk {
+    pub(crate) folder: Folder,
 }
 
 impl SmallDisk {
-    fn mount(size: &str) -> Self {
+    pub(crate) fn mount(size: &str) -> Self {
         let folder = Folder::new();
         let place = folder.path().join("data");
         std::fs::create_dir(&place).expect("a place to mount");
@@ -31,19 +31,19 @@ impl SmallDisk {
         Self { folder }
     }
 
-    fn place(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
     /// A file that takes room.
-    fn ballast(&self, bytes: usize) -> PathBuf {
+    pub(crate) fn ballast(&self, bytes: usize) -> PathBuf {
         let path = self.place().join("ballast");
         std::fs::write(&path, vec![1; bytes]).expect("room for the ballast");
         path
     }
 
     /// Takes all room that is left, to the last byte.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let rest = std::fs::write(self.place().join("rest"), vec![1; 64 << 20]);
         assert!(rest.is_err(), "the disk is larger than it should be");
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rounds of each of the two tests; `FAULTLINE_KILL_ROUNDS` asks for more.
+/// Rounds of each of the two tests.
 const ROUNDS: u64 = 40;
 /// A log of segments of a quarter of this, so that a long round fills more than one.
 const ARGUMENTS: [&str; 2] = ["--log-bytes", "10MiB"];
@@ -45,7 +45,7 @@ const TARGETS: [(&str, &[u64]); 10] = [
 fn nothing_acknowledged_is_lost_by_kills_at_random() {
     let mut dice = Dice::new();
     let mut life = Life::new();
-    for round in 0..rounds() {
+    for round in 0..rounds(ROUNDS) {
         life = life.or_next();
         life.said = format!("round {round}, {dice:?}");
         let server = Server::spawn(&life.folder, Command::new(env!("CARGO_BIN_EXE_faultline")), &ARGUMENTS);
@@ -72,7 +72,7 @@ fn nothing_acknowledged_is_lost_by_kills_at_random() {
 fn nothing_acknowledged_is_lost_by_kills_at_system_calls() {
     let targets: Vec<_> =
         TARGETS.iter().flat_map(|(call, counts)| counts.iter().map(move |count| (*call, *count))).collect();
-    let (rounds, mut hit) = (rounds(), 0);
+    let (rounds, mut hit) = (rounds(ROUNDS), 0);
     let mut life = Life::new();
     for round in 0..rounds {
         life = life.or_next();
@@ -156,21 +156,22 @@ impl Life {
     }
 }
 
-fn rounds() -> u64 {
+/// How many rounds to make: so many, or more when `FAULTLINE_KILL_ROUNDS` asks for them.
+pub(crate) fn rounds(usual: u64) -> u64 {
     let asked = std::env::var("FAULTLINE_KILL_ROUNDS").ok();
-    asked.map_or(0, |text| text.parse().expect("FAULTLINE_KILL_ROUNDS is a number")).max(ROUNDS)
+    asked.map_or(0, |text| text.parse().expect("FAULTLINE_KILL_ROUNDS is a number")).max(usual)
 }
 
 /// Random numbers, other ones in each run (`SplitMix64`).
 #[derive(Debug)]
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(RandomState::new().hash_one("dice"))
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,8 @@
 //! What senders know of their requests, and the comparison of that with what is stored.
 //!
 //! A batch is the lines of one request. Every line is a failure with an id of its own, so each makes one event and
-//! one call; batches with an `Idempotency-Key` go by the service `keyed`, others by `plain`.
+//! one call; batches with an `Idempotency-Key` go by the service `keyed`, others by `plain`. Batches that tell of years
+//! ago go by `old`: retention may take them, whole.
 
 use crate::whole_program::server::{Answer, dump};
 use serde_json::Value;
@@ -12,13 +13,17 @@ use std::sync::{Mutex, MutexGuard};
 /// What some lines carry, so that the log sees payloads that it copies together and others that it does not.
 const LONG_NOTE: usize = 8 << 10;
 
+/// The service of what retention may take.
+const OLD: &str = "old";
+
 /// The lines of one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Batch {
-    pub(super) name: String,
-    pub(super) lines: usize,
-    pub(super) is_keyed: bool,
-    pub(super) is_long: bool,
+pub(crate) struct Batch {
+    pub(crate) name: String,
+    pub(crate) lines: usize,
+    pub(crate) is_keyed: bool,
+    pub(crate) is_long: bool,
+    pub(crate) is_old: bool,
 }
 
 /// What the sender was told last.
@@ -31,20 +36,21 @@ enum Told {
 }
 
 impl Batch {
-    pub(super) fn new(name: impl Into<String>, lines: usize, is_keyed: bool) -> Self {
-        Self { name: name.into(), lines, is_keyed, is_long: false }
+    pub(crate) fn new(name: impl Into<String>, lines: usize, is_keyed: bool) -> Self {
+        Self { name: name.into(), lines, is_keyed, is_long: false, is_old: false }
     }
 
-    pub(super) fn key(&self) -> Option<&str> {
+    pub(crate) fn key(&self) -> Option<&str> {
         self.is_keyed.then_some(self.name.as_str())
     }
 
-    pub(super) fn body(&self) -> String {
+    pub(crate) fn body(&self) -> String {
         let service = self.service();
         let note = if self.is_long { "long ".repeat(LONG_NOTE / 5) } else { "short".to_owned() };
+        let time = if self.is_old { "\"time\":\"2020-02-02T20:20:20Z\"," } else { "" };
         let line = |id| {
             format!(
-                "{{\"service\":\"{service}\",\"tool\":\"get\",\"request_id\":\"{id}\",\"jsonrpc\":\"2.0\",\
+                "{{{time}\"service\":\"{service}\",\"tool\":\"get\",\"request_id\":\"{id}\",\"jsonrpc\":\"2.0\",\
                  \"id\":8,\"note\":\"{note}\",\"error\":{{\"code\":-32601,\"message\":\"Method not found\"}}}}\n"
             )
         };
@@ -52,29 +58,38 @@ impl Batch {
     }
 
     fn service(&self) -> &'static str {
-        if self.is_keyed { "keyed" } else { "plain" }
+        match (self.is_old, self.is_keyed) {
+            (true, _) => OLD,
+            (false, true) => "keyed",
+            (false, false) => "plain",
+        }
     }
 
-    pub(super) fn ids(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = String> {
         (0..self.lines).map(|line| format!("{}.l{line}", self.name))
     }
 }
 
 /// What was told about each batch.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     told: Mutex<BTreeMap<Batch, Told>>,
 }
 
 impl Ledger {
+    /// Another one that knows the same, for a copy of the data directory.
+    pub(crate) fn copied(&self) -> Self {
+        Self { told: Mutex::new(self.told().clone()) }
+    }
+
     /// To be called before the first byte is sent: what is stored must have been sent.
-    pub(super) fn sending(&self, batch: &Batch) {
+    pub(crate) fn sending(&self, batch: &Batch) {
         self.told().insert(batch.clone(), Told::Nothing);
     }
 
     /// Notes an answer; true when it was a yes.
     #[track_caller]
-    pub(super) fn answered(&self, batch: &Batch, answer: &Answer) -> bool {
+    pub(crate) fn answered(&self, batch: &Batch, answer: &Answer) -> bool {
         let yes = answer.status == 200;
         if yes {
             let body = answer.json();
@@ -85,12 +100,12 @@ impl Ledger {
     }
 
     /// How many batches were answered with a yes.
-    pub(super) fn acknowledged(&self) -> usize {
+    pub(crate) fn acknowledged(&self) -> usize {
         self.told().values().filter(|told| **told == Told::Yes).count()
     }
 
     /// The batches with a key whose sender may still try again.
-    pub(super) fn to_retry(&self) -> Vec<Batch> {
+    pub(crate) fn to_retry(&self) -> Vec<Batch> {
         let told = self.told();
         let open = told.iter().filter(|(batch, told)| batch.is_keyed && **told != Told::Yes);
         open.map(|(batch, _)| batch.clone()).collect()
@@ -100,13 +115,15 @@ impl Ledger {
     /// not at all, once, and not when it was refused; nothing is stored that was not sent; and the sums of traffic
     /// agree with the events. Nobody may be writing.
     #[track_caller]
-    pub(super) fn check(&self, data_dir: &Path) {
+    pub(crate) fn check(&self, data_dir: &Path) {
         let events = dump(data_dir, "events");
         self.check_events(count(&events, |event| (text(event, "request_id"), 1)));
-        let events = count(&events, |event| (text(event, "service"), 1));
-        let calls = count(&dump(data_dir, "traffic"), |row| {
+        let mut events = count(&events, |event| (text(event, "service"), 1));
+        let mut calls = count(&dump(data_dir, "traffic"), |row| {
             (text(row, "service"), row["calls"].as_u64().expect("a number"))
         });
+        // Each table lets its old rows go by itself.
+        let (_, _) = (events.remove(OLD), calls.remove(OLD));
         assert_eq!(calls, events, "every event is one call, and every call one event");
     }
 
@@ -115,6 +132,7 @@ impl Ledger {
         for (batch, told) in &*self.told() {
             let times: Vec<u64> = batch.ids().map(|id| stored.remove(&id).unwrap_or(0)).collect();
             let allowed: &[u64] = match told {
+                Told::Yes if batch.is_old => &[0, 1],
                 Told::Yes => &[1],
                 Told::No => &[0],
                 Told::Nothing => &[0, 1],
@@ -130,14 +148,14 @@ impl Ledger {
 
     /// Checks that all of these are stored, once; others may be too. For readers beside a writer.
     #[track_caller]
-    pub(super) fn check_includes(stored: &HashMap<String, u64>, batches: &[Batch]) {
+    pub(crate) fn check_includes(stored: &HashMap<String, u64>, batches: &[Batch]) {
         for id in batches.iter().flat_map(Batch::ids) {
             assert_eq!(stored.get(&id), Some(&1), "{id}");
         }
     }
 
     /// The batches that were answered with a yes so far.
-    pub(super) fn yes(&self) -> Vec<Batch> {
+    pub(crate) fn yes(&self) -> Vec<Batch> {
         let told = self.told();
         told.iter().filter(|(_, told)| **told == Told::Yes).map(|(batch, _)| batch.clone()).collect()
     }
@@ -148,7 +166,7 @@ impl Ledger {
 }
 
 /// How often each id is stored, by `faultline dump`.
-pub(super) fn stored_ids(data_dir: &Path) -> HashMap<String, u64> {
+pub(crate) fn stored_ids(data_dir: &Path) -> HashMap<String, u64> {
     count(&dump(data_dir, "events"), |event| (text(event, "request_id"), 1))
 }
 

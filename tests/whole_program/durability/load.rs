@@ -15,7 +15,7 @@ const SENDERS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Threads that send.
-pub(super) struct Load {
+pub(crate) struct Load {
     ledger: Arc<Ledger>,
     enough: Arc<AtomicBool>,
     senders: Vec<JoinHandle<()>>,
@@ -24,7 +24,7 @@ pub(super) struct Load {
 impl Load {
     /// Starts the senders. Half of them keep their connection, half open one for each request. The first begins
     /// with what earlier servers left unanswered and has a key. `name` keeps their ids apart from those of others.
-    pub(super) fn start(address: SocketAddr, ledger: &Arc<Ledger>, name: &str) -> Self {
+    pub(crate) fn start(address: SocketAddr, ledger: &Arc<Ledger>, name: &str) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
         let mut retries = ledger.to_retry();
         let spawn = |number| {
@@ -43,7 +43,7 @@ impl Load {
     }
 
     /// Waits until so many more batches were answered with a yes, or something else is the case.
-    pub(super) fn until(&self, more: usize, mut or: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, more: usize, mut or: impl FnMut() -> bool) {
         let (goal, began) = (self.ledger.acknowledged() + more, Instant::now());
         while self.ledger.acknowledged() < goal && !or() {
             assert!(began.elapsed() < PATIENCE, "the load makes no progress");
@@ -52,7 +52,7 @@ impl Load {
     }
 
     /// Tells the senders to stop, and waits for them. A server that is gone stops them too.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         self.enough.store(true, Ordering::Relaxed);
         for sender in self.senders {
             sender.join().expect("a sender ends without a panic");
@@ -75,6 +75,7 @@ impl Sender {
             lines: 1 + n % 4,
             is_keyed: n.is_multiple_of(3),
             is_long: n % 7 == 5,
+            is_old: false,
         });
         for batch in retries.into_iter().chain(fresh) {
             if self.enough.load(Ordering::Relaxed) || !self.send(&batch) {
@@ -121,7 +122,7 @@ fn post_once(address: SocketAddr, batch: &Batch) -> io::Result<Answer> {
 
 /// Sends one batch and notes the answer, which must come.
 #[track_caller]
-pub(super) fn send(address: SocketAddr, ledger: &Ledger, batch: &Batch) -> Answer {
+pub(crate) fn send(address: SocketAddr, ledger: &Ledger, batch: &Batch) -> Answer {
     ledger.sending(batch);
     let answer = post_once(address, batch).expect("an answer");
     ledger.answered(batch, &answer);
@@ -130,7 +131,7 @@ pub(super) fn send(address: SocketAddr, ledger: &Ledger, batch: &Batch) -> Answe
 
 /// Sends everything again that has a key and no yes yet, until it has one.
 #[track_caller]
-pub(super) fn settle(address: SocketAddr, ledger: &Ledger) {
+pub(crate) fn settle(address: SocketAddr, ledger: &Ledger) {
     let began = Instant::now();
     while let Some(batch) = ledger.to_retry().first() {
         send(address, ledger, batch);

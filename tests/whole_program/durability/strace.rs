@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// A strace command that injects something into a system call, to be continued by the server's own command. The
 /// server stays our child (`-D`), so that signals and exit codes are its own; (Not with `--seccomp-bpf`: strace 6.1 then injects no signal but the first.)
-pub(super) fn strace(call: &str, injection: &str) -> Command {
+pub(crate) fn strace(call: &str, injection: &str) -> Command {
     let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(
         version.is_ok(),
@@ -21,7 +21,7 @@ pub(super) fn strace(call: &str, injection: &str) -> Command {
 }
 
 /// The same, but only for calls on the first log segments of a folder's server, sockets left alone.
-pub(super) fn strace_log(folder: &Folder, call: &str, injection: &str) -> Command {
+pub(crate) fn strace_log(folder: &Folder, call: &str, injection: &str) -> Command {
     let mut command = strace(call, injection);
     for number in 1..=32 {
         command.arg("-P").arg(folder.path().join(format!("data/log/{number:020}.log")));
@@ -30,13 +30,13 @@ pub(super) fn strace_log(folder: &Folder, call: &str, injection: &str) -> Comman
 }
 
 /// Starts a server under such a command, without waiting for it.
-pub(super) fn spawn(folder: &Folder, mut strace: Command, arguments: &[&str]) -> Server {
+pub(crate) fn spawn(folder: &Folder, mut strace: Command, arguments: &[&str]) -> Server {
     strace.arg(env!("CARGO_BIN_EXE_faultline"));
     Server::spawn(folder, strace, arguments)
 }
 
 /// Starts a server under such a command.
-pub(super) fn start(folder: &Folder, strace: Command, arguments: &[&str]) -> Server {
+pub(crate) fn start(folder: &Folder, strace: Command, arguments: &[&str]) -> Server {
     let mut server = spawn(folder, strace, arguments);
     assert!(server.gets_ready(), "the server ended: {:?}\n{}", server.wait(), server.said());
     server

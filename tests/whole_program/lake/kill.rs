@@ -1,0 +1,287 @@
+//! Servers killed in the middle of sealing, merging, expiring, checkpointing and clearing away.
+//!
+//! strace holds one thread of a server, and kills the server before that thread's Nth call of some system call. What
+//! the call was about to do is known from its path, so that a test cannot aim at nothing.
+
+use super::threads::{Thread, Traced};
+use super::{SEAL_AT_ONCE, number, until_sealed};
+use crate::whole_program::durability::kill::{Dice, rounds};
+use crate::whole_program::durability::ledger::{Batch, Ledger};
+use crate::whole_program::durability::load::{Load, send, settle};
+use crate::whole_program::server::{Server, ask};
+use crate::whole_program::support::Folder;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Rounds of each test.
+const SEAL_ROUNDS: u64 = 12;
+const UPKEEP_ROUNDS: u64 = 12;
+/// Upkeep waits five seconds before it looks, so these servers wait together.
+const LIVES: u64 = 4;
+/// A life has so many servers, one after the other.
+const LIFE_ROUNDS: u64 = 3;
+/// Batches that are acknowledged in a round: enough files for a merge.
+const BATCHES: usize = 12;
+/// A round in which the call does not come ends after this.
+const ROUND: Duration = Duration::from_secs(15);
+/// Everything is due all the time; what tells of 2020 has expired.
+const ARGUMENTS: [&str; 8] =
+    ["--log-bytes", "16MiB", "--grace", "0s", "--keep-events", "30d", "--keep-traffic", "30d"];
+
+/// Whose call to die in, and up to which.
+type Target = (Thread, &'static str, u64);
+
+/// What a seal is made of: files, then a commit, for each table; then the log is let go.
+const SEAL: [Target; 8] = [
+    (Thread::Sealer, "linkat", 12),
+    (Thread::Sealer, "openat", 40),
+    (Thread::Sealer, "fdatasync", 24),
+    (Thread::Sealer, "unlink", 12),
+    (Thread::Sealer, "writev", 24),
+    (Thread::Sealer, "fsync", 24),
+    (Thread::Sealer, "mkdir", 1),
+    (Thread::Sealer, "fallocate", 24),
+];
+
+/// What upkeep is made of: a commit that takes old files out, a merged file and its commit, a checkpoint and the name
+/// that points to it, and files that leave the disk.
+const UPKEEP: [Target; 12] = [
+    (Thread::Upkeep, "linkat", 4),
+    (Thread::Lake, "rename", 4),
+    (Thread::Upkeep, "unlink", 20),
+    (Thread::Upkeep, "writev", 6),
+    (Thread::Lake, "fdatasync", 4),
+    (Thread::Upkeep, "fsync", 6),
+    (Thread::Upkeep, "fdatasync", 5),
+    (Thread::Lake, "writev", 4),
+    (Thread::Upkeep, "pread64", 400),
+    (Thread::Lake, "fsync", 4),
+    (Thread::Upkeep, "fallocate", 5),
+    (Thread::Upkeep, "rmdir", 1),
+];
+
+/// What a server was about to do when it died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// A file of sealed rows, or its folder.
+    Rows,
+    /// A file of merged rows, or one to be merged.
+    Merge,
+    /// A commit in a table's log.
+    Commit,
+    /// The same, by the thread that writes checkpoints.
+    Checkpoint,
+    /// A file leaves the disk, or an empty folder.
+    Vacuum,
+    /// Anything else.
+    Other,
+}
+
+impl Phase {
+    fn of(thread: Thread, call: &str) -> Self {
+        let is_removal = call.contains("unlink(") || call.contains("rmdir(");
+        if call.contains("/_delta_log") {
+            return if thread == Thread::Lake { Self::Checkpoint } else { Self::Commit };
+        }
+        match thread {
+            _ if !call.contains("/tables/") => Self::Other,
+            Thread::Upkeep if is_removal => Self::Vacuum,
+            Thread::Upkeep => Self::Merge,
+            _ => Self::Rows,
+        }
+    }
+}
+
+/// Scenario: every record is sealed by itself while senders, some with keys, keep sending; the server is killed in the
+/// middle of a seal, before a file is written, synced or named, before a commit is, before the log is let go; then the
+/// next server on the same directory.
+/// Guarantee: after every kill, and after a last server has sealed everything, every acknowledged event is there once,
+/// and nothing that was refused; and no kill is taken for damage.
+#[test]
+fn nothing_is_lost_or_doubled_by_kills_while_sealing() {
+    let mut dice = Dice::new();
+    let mut hits = Hits::default();
+    let mut life = Life::new("seal");
+    let targets = shuffled(&SEAL, &mut dice);
+    for round in 0..rounds(SEAL_ROUNDS) {
+        life = life.or_next();
+        life.round(targets[round as usize % targets.len()], &mut dice, &mut hits);
+    }
+    life.end();
+    hits.check(&[Phase::Rows, Phase::Commit]);
+}
+
+/// Scenario: as above, with files to merge and rows to expire; the server is killed in the middle of upkeep: before a
+/// merged file or its commit, a checkpoint or the name that points to it, before and between removals.
+/// Guarantee: as above; what has expired may be gone, whole.
+#[test]
+fn nothing_is_lost_or_doubled_by_kills_during_upkeep() {
+    let hits = Arc::new(Mutex::new(Hits::default()));
+    let targets = shuffled(&UPKEEP, &mut Dice::new());
+    let each = rounds(UPKEEP_ROUNDS).div_ceil(LIVES);
+    let lives = (0..LIVES).map(|number| {
+        let (hits, targets) = (Arc::clone(&hits), targets.clone());
+        std::thread::spawn(move || {
+            let mut dice = Dice::new();
+            let mut life = Life::new(&format!("upkeep {number}"));
+            let mut mine = Hits::default();
+            for round in 0..each {
+                life = life.or_next();
+                life.round(targets[(number * each + round) as usize % targets.len()], &mut dice, &mut mine);
+            }
+            life.end();
+            hits.lock().expect("no life panicked").add(mine);
+        })
+    });
+    let lives: Vec<_> = lives.collect();
+    for life in lives {
+        life.join().expect("a life ends without a panic");
+    }
+    let hits = std::mem::take(&mut *hits.lock().expect("no life panicked"));
+    hits.check(&[Phase::Commit, Phase::Checkpoint, Phase::Merge, Phase::Vacuum]);
+}
+
+fn shuffled(targets: &[Target], dice: &mut Dice) -> Vec<Target> {
+    let mut targets = targets.to_vec();
+    for place in (1..targets.len()).rev() {
+        targets.swap(place, dice.below(place as u64 + 1) as usize);
+    }
+    targets
+}
+
+/// How many servers died where.
+#[derive(Debug, Default)]
+struct Hits {
+    phases: BTreeMap<Phase, u64>,
+    missed: u64,
+}
+
+impl Hits {
+    fn add(&mut self, other: Self) {
+        self.missed += other.missed;
+        for (phase, hits) in other.phases {
+            *self.phases.entry(phase).or_default() += hits;
+        }
+    }
+
+    /// Most servers made the call they were to die in, and it belonged to the tables.
+    #[track_caller]
+    fn check(&self, wanted: &[Phase]) {
+        eprintln!("{self:?}");
+        let aimed: u64 =
+            self.phases.iter().filter(|(phase, _)| **phase != Phase::Other).map(|(_, hits)| hits).sum();
+        let all = self.missed + self.phases.values().sum::<u64>();
+        assert!(aimed * 3 > all * 2, "only {aimed} of {all} servers died at their tables: {self:?}");
+        for phase in wanted {
+            assert!(self.phases.contains_key(phase), "none died in {phase:?}: {self:?}");
+        }
+    }
+}
+
+/// The servers on one data directory, one after the other.
+struct Life {
+    folder: Folder,
+    ledger: Arc<Ledger>,
+    rounds: u64,
+    /// Whose it is, for whoever reads a failure.
+    name: String,
+}
+
+impl Life {
+    fn new(name: &str) -> Self {
+        Self { folder: Folder::new(), ledger: Arc::default(), rounds: 0, name: name.to_owned() }
+    }
+
+    /// Itself, or another when it has lasted long enough.
+    fn or_next(self) -> Self {
+        if self.rounds < LIFE_ROUNDS {
+            return self;
+        }
+        let name = self.name.clone();
+        self.end();
+        Self::new(&name)
+    }
+
+    fn start(&self) -> Server {
+        Server::start_with(&self.folder, &[&SEAL_AT_ONCE[..], &ARGUMENTS].concat())
+    }
+
+    /// Loads a server until it dies in the call, or will not.
+    fn round(&mut self, (thread, call, most): Target, dice: &mut Dice, hits: &mut Hits) {
+        self.rounds += 1;
+        let count = 1 + dice.below(most);
+        let mut server = self.start();
+        let traced = Traced::attach(&server, thread, call, &format!("signal=KILL:when={count}"));
+        let name = format!("r{}", self.rounds);
+        self.send_old(&server, &name);
+        let load = Load::start(server.address("otlp_http"), &self.ledger, &name);
+        load.until(BATCHES, || server.has_ended());
+        load.end();
+        let began = Instant::now();
+        while !server.has_ended() && began.elapsed() < ROUND && !is_done(&server, thread) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let has_died = server.has_ended();
+        server.kill();
+        let phase =
+            has_died.then(|| traced.detach().last().map_or(Phase::Other, |last| Phase::of(thread, last)));
+        eprintln!(
+            "{} round {}: {thread:?} {call} {count}: {phase:?}, {} acknowledged",
+            self.name,
+            self.rounds,
+            self.ledger.acknowledged()
+        );
+        match phase {
+            Some(phase) => *hits.phases.entry(phase).or_default() += 1,
+            None => hits.missed += 1,
+        }
+        self.ledger.check(&self.data_dir());
+    }
+
+    /// Some batches that have expired already; a server may die before it answers.
+    fn send_old(&self, server: &Server, name: &str) {
+        for number in 0..3 {
+            let batch = Batch { is_old: true, ..Batch::new(format!("{name}.old{number}"), 2, false) };
+            self.ledger.sending(&batch);
+            let headers = [("Content-Type", "application/x-ndjson")];
+            let body = batch.body();
+            let answer = ask(server.address("otlp_http"), "POST", "/v1/envelopes", &headers, body.as_bytes());
+            if let Ok(answer) = answer {
+                self.ledger.answered(&batch, &answer);
+            }
+        }
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A last server answers what is still open, seals everything, and is stopped as it should be.
+    fn end(self) {
+        let server = self.start();
+        settle(server.address("otlp_http"), &self.ledger);
+        let last = Batch::new("last", 2, true);
+        assert_eq!(send(server.address("otlp_http"), &self.ledger, &last).status, 200);
+        let status = server.status();
+        assert_eq!(status["replay"]["damaged"], 0, "{status:#}");
+        assert_eq!(status["seal"]["set_aside"].as_array().map(Vec::len), Some(0), "{}", server.said());
+        until_sealed(&server);
+        assert_eq!(number(&server.status(), ["seal", "failures"]), 0, "{}", server.said());
+        assert!(server.stop().success());
+        self.ledger.check(&self.data_dir());
+    }
+}
+
+/// Whether the thread has nothing left to do: all is sealed; or upkeep has merged, written a checkpoint and cleared.
+fn is_done(server: &Server, thread: Thread) -> bool {
+    // One that does not answer is dying.
+    let Ok(answer) = ask(server.address("web"), "GET", "/api/v1/status", &[], b"") else { return false };
+    let Ok(status) = serde_json::from_slice::<Value>(&answer.body) else { return false };
+    match thread {
+        Thread::Sealer => status["hot"]["records"] == 0,
+        _ => status["upkeep"]["vacuumed_files"].as_u64().is_some_and(|files| files > 24),
+    }
+}
