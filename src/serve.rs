@@ -116,8 +116,10 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
-    let drained = runtime.block_on(sockets.serve(store, &stop));
-    let code = finish(&pipeline, &keeper, &endpoints, &directory, drained);
+    let drained = runtime.block_on(async {
+        sockets.serve(store, &stop).await && stop.unless_forced(drain(pipeline.clone(), keeper)).await
+    });
+    let code = finish(&pipeline, &endpoints, &directory, drained);
     traces.end();
     drop(lock);
     // Connections that would not end must not keep the process.
@@ -193,20 +195,23 @@ impl Sockets {
     }
 }
 
-/// Drains the pipeline, says what was done, and takes the addresses away.
-fn finish(
-    pipeline: &Pipeline,
-    keeper: &Keeper,
-    endpoints: &Endpoints,
-    directory: &DataDirectory,
-    drained: bool,
-) -> ExitCode {
+/// Waits for what was taken to be durable, and seals it.
+async fn drain(pipeline: Pipeline, keeper: Keeper) {
+    let drained = tokio::task::spawn_blocking(move || {
+        pipeline.close();
+        keeper.stop();
+    });
+    if drained.await.is_err() {
+        tracing::error!("the end was not as it should be; everything that was answered is in the log");
+    }
+}
+
+/// Says what was done, and takes the addresses away.
+fn finish(pipeline: &Pipeline, endpoints: &Endpoints, directory: &DataDirectory, drained: bool) -> ExitCode {
     if !drained {
         tracing::warn!("stopped at once; requests without an answer may not be stored");
         return ExitCode::from(FORCED);
     }
-    pipeline.close();
-    keeper.stop();
     endpoints.remove(directory);
     banner::farewell(pipeline);
     ExitCode::SUCCESS

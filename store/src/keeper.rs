@@ -5,8 +5,9 @@
 //! leave of the processor.
 //!
 //! What always holds:
-//! - The log is released one seal later than it could be: the rows of the newest commit of every table are still in
-//!   it, should that commit turn out to be damaged. Only a log that runs out of room is released at once.
+//! - The log is released one seal later than it could be, so that the rows of the newest commit are still in it, should
+//!   that commit turn out to be damaged. Where they are not (the log runs out of room; the table is seldom written), a
+//!   checkpoint holds what the commit did before the log is released.
 //! - What fails is tried again, later and later, and is seen in [`KeeperStats`]; nothing is let go meanwhile.
 //! - At most [`SealOptions::bytes`] of the log are sealed at once, or one record, so the memory that it takes is bounded.
 
@@ -211,7 +212,7 @@ impl Sealer {
             self.let_go(up_to)?;
         }
         if self.is_tight() {
-            self.shared.parts.log.release(self.done).map_err(SealError::Release)?;
+            self.release(self.done)?;
         }
         Ok(())
     }
@@ -267,7 +268,14 @@ impl Sealer {
     fn let_go(&mut self, up_to: u64) -> Result<(), SealError> {
         let before = std::mem::replace(&mut self.done, up_to);
         self.shared.parts.hot.release(up_to);
-        self.shared.parts.log.release(before).map_err(SealError::Release)?;
+        self.release(before)
+    }
+
+    fn release(&self, up_to: u64) -> Result<(), SealError> {
+        if let Some(lake) = self.shared.lake().filter(|_| up_to > 0) {
+            lake.secure(up_to)?;
+            self.shared.parts.log.release(up_to).map_err(SealError::Release)?;
+        }
         Ok(())
     }
 }

@@ -228,6 +228,17 @@ impl Lake {
         Ok(sealed)
     }
 
+    /// To be called before the log is released up to a sequence: a table whose newest rows would then be in no log any more
+    /// gets a checkpoint, so that a newest commit that turns out to be damaged is not missed.
+    ///
+    /// # Errors
+    /// The log must not be released.
+    pub fn secure(&self, up_to: u64) -> Result<(), LakeError> {
+        let leaves_the_log =
+            |table: &&SealedTable| table.files().sealed <= up_to && table.since_checkpoint() > 0;
+        self.tables.iter().filter(leaves_the_log).try_for_each(checkpoint::write)
+    }
+
     /// One round of upkeep of one table: at most one merge, so that it ends soon. It is worth another round at once
     /// when something was merged.
     ///

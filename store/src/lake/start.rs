@@ -4,8 +4,8 @@
 //! still leave one that is empty, torn, or names files that are not there. `deltalake` would read an empty one as a
 //! commit of nothing, and its rows would be gone without a word.
 //!
-//! What always holds: nothing is deleted. What is bad is moved to the folder `set-aside` of the data directory, and its
-//! rows come back from the log, which is released one commit later than it could be for that reason.
+//! What always holds: nothing is deleted. What is bad is moved to the folder `set-aside` of the data directory. Its rows
+//! come back from the log, or a checkpoint has them: the log is not released before one of them is certain.
 
 use super::file::{OpenFile, Texts};
 use super::folder::UNFINISHED;
@@ -13,8 +13,8 @@ use super::table::LOG;
 use super::{LakeError, checkpoint};
 use crate::disk::Disk;
 use crate::schema::Table;
-use serde_json::Value;
-use std::io;
+use serde_json::{Value, json};
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 /// What points to the newest checkpoint.
@@ -65,6 +65,8 @@ impl Listing {
 pub(super) struct Commit {
     /// Paths and lengths of the files that it adds.
     pub(super) added: Vec<(String, u64)>,
+    /// Paths of the files that it takes out.
+    pub(super) removed: Vec<String>,
 }
 
 impl Commit {
@@ -80,6 +82,9 @@ impl Commit {
             if let Some(add) = action.get("add") {
                 let path = add["path"].as_str().ok_or("an added file has no path")?;
                 commit.added.push((path.to_owned(), add["size"].as_u64().unwrap_or_default()));
+            }
+            if let Some(path) = action["remove"]["path"].as_str() {
+                commit.removed.push(path.to_owned());
             }
         }
         if actions == 0 { Err("it is empty".to_owned()) } else { Ok(commit) }
@@ -97,20 +102,76 @@ impl Examined<'_> {
         let mut found = Vec::new();
         let base = self.newest_checkpoint(&listing, &mut found)?;
         self.versions_follow(&listing, base)?;
-        let Some(newest) = listing.commits.last().copied() else { return Ok(found) };
-        for version in
-            listing.commits.iter().copied().filter(|version| Some(*version) > base && *version != newest)
-        {
-            self.commit(version).map_err(|why| self.damaged(&self.commit_path(version), &why))?;
-        }
-        if let Err(why) = self.newest_commit(newest) {
-            self.aside(&commit_name(newest), &why, &mut found)?;
-            for (version, name) in listing.checkpoints.iter().filter(|(version, _)| *version == newest) {
-                self.aside(name, &format!("it includes version {version}"), &mut found)?;
-                self.aside(POINTER, "it points there", &mut found)?;
+        let newer: Vec<u64> =
+            listing.commits.iter().copied().filter(|version| Some(*version) > base).collect();
+        match (newer.split_last(), base) {
+            (Some((newest, earlier)), _) => {
+                for version in earlier {
+                    self.commit(*version).map_err(|why| self.damaged(&self.commit_path(*version), &why))?;
+                }
+                if let Err(why) = self.newest_commit(*newest) {
+                    self.aside(&commit_name(*newest), &why, &mut found)?;
+                }
             }
+            (None, Some(base)) => self.newest_is_checkpoint(&listing, base, &mut found)?,
+            (None, None) => {}
         }
         Ok(found)
+    }
+
+    /// The newest version is the one of a checkpoint, which holds all that its commit did. A commit that is bad or missing
+    /// is replaced by an empty one: only its number is needed. Files that are bad are a reason to go back one version, if
+    /// that one is whole.
+    fn newest_is_checkpoint(
+        &self,
+        listing: &Listing,
+        version: u64,
+        found: &mut Vec<String>,
+    ) -> Result<(), LakeError> {
+        let name = commit_name(version);
+        let commit = match self.commit(version) {
+            Ok(commit) => commit,
+            Err(why) => {
+                self.aside(&name, &why, found)?;
+                return self.replace(version);
+            }
+        };
+        let Err(why) = self.added_files(&commit) else { return Ok(()) };
+        if !self.can_go_back(listing, version, &commit) {
+            tracing::error!(
+                table = self.table.name(),
+                "{why}; put it back from a backup: `faultline check` says more"
+            );
+            found.push(format!("{}: {why}; put it back from a backup", self.table.name()));
+            return Ok(());
+        }
+        self.aside(&name, &why, found)?;
+        for (_, checkpoint) in listing.checkpoints.iter().filter(|(of, _)| *of == version) {
+            self.aside(checkpoint, &format!("it includes version {version}"), found)?;
+        }
+        self.aside(POINTER, "it points there", found)
+    }
+
+    /// Whether the version before a checkpoint can be read: its log is there, and so are the files that the commit took out.
+    fn can_go_back(&self, listing: &Listing, version: u64, commit: &Commit) -> bool {
+        let earlier = listing.checkpoints.iter().rev().map(|(of, _)| *of).find(|of| *of < version);
+        let first = earlier.map_or(0, |of| of + 1);
+        let has_log = (first..version).all(|version| self.commit(version).is_ok());
+        has_log && commit.removed.iter().all(|path| self.disk.open(&self.root.join(path)).is_ok())
+    }
+
+    /// Writes a commit that does nothing, in place of one whose work a checkpoint holds.
+    fn replace(&self, version: u64) -> Result<(), LakeError> {
+        let info = json!({"commitInfo": {
+            "timestamp": self.now_ms,
+            "operation": "REPAIR",
+            "operationParameters": {},
+            "engineInfo": "faultline",
+        }});
+        let mut file = self.disk.create(&self.commit_path(version), 0)?;
+        file.append(&mut [IoSlice::new(info.to_string().as_bytes())])?;
+        file.sync()?;
+        Ok(self.disk.sync_dir(&self.root.join(LOG))?)
     }
 
     /// The newest checkpoint that can be read; those that cannot are set aside.
@@ -172,10 +233,11 @@ impl Examined<'_> {
 
     /// The newest commit, and the files that it adds.
     fn newest_commit(&self, version: u64) -> Result<(), String> {
-        for (path, bytes) in self.commit(version)?.added {
-            self.data_file(&path, bytes)?;
-        }
-        Ok(())
+        self.added_files(&self.commit(version)?)
+    }
+
+    fn added_files(&self, commit: &Commit) -> Result<(), String> {
+        commit.added.iter().try_for_each(|(path, bytes)| self.data_file(path, *bytes).map(drop))
     }
 
     /// A file that a commit adds: its length, and its footer.

@@ -1,7 +1,7 @@
 //! To a running server: what arrives, and servers that are full, away, killed and back again.
 
 use super::*;
-use crate::whole_program::server::Server;
+use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
 use std::time::{Duration, Instant};
 
 fn url(server: &Server) -> String {
@@ -77,10 +77,11 @@ fn somebody_else_listens() {
     assert!(run.err.contains("answered 404") && run.err.contains(&web), "{}", run.err);
 }
 
-/// Scenario: the server is full; somebody gives it more room, and the same command is run again.
+/// Scenario: the server is full, as nothing can be sealed; somebody mends that, and the same command is run again.
 #[test]
 fn a_full_server_is_waited_for_and_then_said() {
     let bench = Bench::new();
+    forbid_sealing(&bench.folder);
     let server = Server::start_with(&bench.folder, &["--log-bytes", "8MiB"]);
     let ports = ports(&server);
     let file = bench.file("a.log", too_much(0..40_000));
@@ -92,6 +93,7 @@ fn a_full_server_is_waited_for_and_then_said() {
     assert!(words.iter().all(|words| run.err.contains(words)), "{}", run.err);
     assert!(server.status()["sources"]["envelopes"]["refused"]["log_full"].as_u64().unwrap() > 1);
     assert!(server.stop().success());
+    allow_sealing(&bench.folder);
     let server = Server::start_with(&bench.folder, &ports.each_ref().map(String::as_str));
     bench.ingest(&["--to", &url(&server), &file]).ends_with(0);
     bench.stores(&each(0..40_000, 1));

@@ -155,7 +155,6 @@ fn a_table_that_cannot_be_opened_waits_for_its_file() {
 /// is torn or emptied.
 /// Guarantee: the checkpoint holds all that it said, so nothing is lost.
 #[test]
-#[ignore = "known defect: a good checkpoint is set aside with its commit, and the files before it have left the disk"]
 fn a_commit_that_a_checkpoint_holds_is_not_missed() {
     let stored = Stored::with_vacuum();
     for harm in [Harm::Emptied, Harm::Torn, Harm::Removed] {
@@ -168,7 +167,6 @@ fn a_commit_that_a_checkpoint_holds_is_not_missed() {
 /// Scenario: something could not be read, long ago, and never again; the newest commit of that table is then damaged.
 /// Guarantee: its rows are still there.
 #[test]
-#[ignore = "known defect: the log lets go of the newest rows of a table that other tables outrun"]
 fn a_table_that_is_seldom_written_keeps_its_rows() {
     let stored = Stored::with_rejects();
     let rejects = dump(&stored.data_dir(), "rejects").len();

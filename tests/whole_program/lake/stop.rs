@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 /// Guarantee: as `serve --help` says, the second ends the server at once, with exit code 5; everything acknowledged is
 /// there, once, and still is when the next server has sealed it.
 #[test]
-#[ignore = "known defect: a stop seals all that waits, however long that takes, and hears no second signal meanwhile"]
 fn a_second_signal_does_not_wait_for_sealing() {
     let folder = Folder::new();
     let mut server = Server::start_with(&folder, &SEAL_AT_ONCE);
