@@ -18,7 +18,7 @@ use crate::lake::{Lake, LakeError, LakeOptions};
 use crate::log::{Log, LogError, LogView};
 use crate::schema::Table;
 use crate::snapshot::Decoders;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use stats::Counters;
 use std::io;
 use std::ops::ControlFlow;
@@ -196,7 +196,12 @@ impl Sealer {
 
     fn seal_due(&mut self, everything: bool) -> Result<(), SealError> {
         let begun = Instant::now();
-        while self.is_due(everything) && !(everything && begun.elapsed() >= LAST_SEALS) {
+        while self.is_due(everything) {
+            // A stop comes between two seals; what is then left is sealed for a while, and the rest at the next start.
+            let is_enough = if everything { begun.elapsed() >= LAST_SEALS } else { self.is_stopped() };
+            if is_enough {
+                break;
+            }
             let lake = self.shared.open_lake()?;
             let records = self.next_records()?;
             let Some(up_to) = records.last().map(|record| record.sequence) else {
@@ -215,6 +220,10 @@ impl Sealer {
             self.release(self.done)?;
         }
         Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.try_recv() == Err(TryRecvError::Disconnected)
     }
 
     fn is_due(&self, everything: bool) -> bool {

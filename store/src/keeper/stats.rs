@@ -61,6 +61,7 @@ impl Counters {
     pub(super) fn sealed(&self, records: u64, sealed: Sealed, took: Duration) {
         let mut stats = self.stats();
         stats.seals += 1;
+        stats.is_seal_failing = false;
         stats.records += records;
         stats.sealed += sealed;
         stats.seal_time += took;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Looking again and again takes at most this.
-const LOOKING: Duration = Duration::from_secs(60);
+const LOOKING: Duration = Duration::from_secs(240);
 /// Small files that are merged, and go soon after; longer than `dump` takes.
 const BUSY: [&str; 8] =
     ["--seal-bytes", "256KiB", "--seal-after", "200ms", "--grace", "4s", "--log-bytes", "64MiB"];
