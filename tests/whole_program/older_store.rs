@@ -63,18 +63,18 @@ fn an_older_directory_takes_new_columns() {
     let data_dir = folder.path().join("data");
     copy(&Path::new(OLDER).join("data"), &data_dir);
     let server = Server::start_with(&folder, &["--seal-after", "50ms"]);
-    for count in 1..=8 {
+    for count in 1..=16 {
         server.post_lines(&format!("{BATCH}\nrubbish {count}\n")).is(200);
         wait_until(&server, |status| status["hot"]["records"] == 0);
     }
-    wait_until(&server, |status| status["upkeep"]["merged_files"].as_u64() >= Some(8));
+    wait_until(&server, |status| status["upkeep"]["merged_files"].as_u64() >= Some(16));
     assert!(server.stop().success());
     let (new, old): (Vec<_>, Vec<_>) =
         dump(&data_dir, "events").into_iter().partition(|event| event.get("batch_index").is_some());
     assert_eq!(sorted(old), expected("events"));
-    assert!(new.len() == 8 && new.iter().all(|event| event["batch_index"] == 1), "{new:?}");
-    assert_eq!(dump(&data_dir, "rejects").len(), expected("rejects").len() + 8);
-    assert_eq!(calls(&dump(&data_dir, "traffic")), calls(&expected("traffic")) + 8 * 2);
+    assert!(new.len() == 16 && new.iter().all(|event| event["batch_index"] == 1), "{new:?}");
+    assert_eq!(dump(&data_dir, "rejects").len(), expected("rejects").len() + 16);
+    assert_eq!(calls(&dump(&data_dir, "traffic")), calls(&expected("traffic")) + 16 * 2);
     let run = faultline(&["check", "--data-dir", data_dir.to_str().expect("UTF-8")]).ends_with(0);
     assert!(!run.out.contains("problem"), "{}", run.out);
 }

@@ -16,12 +16,10 @@ use std::sync::Arc;
 
 /// Files of at least this are left alone.
 pub const LARGE_BYTES: u64 = 64 << 20;
-/// So many files of a size are merged.
-const ENOUGH: usize = 8;
-/// No more than this at once: each takes memory while it is read.
-const AT_ONCE: usize = 16;
+/// So many files of a size are merged: what is sealed under load becomes large in one step.
+const ENOUGH: usize = 16;
 /// The sizes below which files count as alike.
-const SIZES: [u64; 3] = [1 << 20, 8 << 20, LARGE_BYTES];
+const SIZES: [u64; 2] = [4 << 20, LARGE_BYTES];
 /// A day is settled when nothing was added to it for so long.
 const SETTLED_MS: i64 = 60 * 60 * 1000;
 
@@ -47,7 +45,8 @@ fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<
         let size = (0..SIZES.len()).find(|size| alike(*size).count() >= ENOUGH)?;
         alike(size).collect()
     };
-    Some(chosen.into_iter().take(AT_ONCE).cloned().collect())
+    // No more at once: each takes memory while it is read.
+    Some(chosen.into_iter().take(ENOUGH).cloned().collect())
 }
 
 /// Merges files of one day into one, and gives back what it became.

@@ -208,7 +208,7 @@ impl Stored {
     fn with_merge() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
-        stored.send(&server, "first", 9);
+        stored.send(&server, "first", 17);
         until_status(&server, "merges", |status| number(status, ["upkeep", "merged_into_files"]) >= 2);
         server.kill();
         stored
@@ -218,7 +218,7 @@ impl Stored {
     fn with_vacuum() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start_with(&["--log-bytes", "16MiB", "--grace", "0s"]);
-        stored.send(&server, "first", 9);
+        stored.send(&server, "first", 17);
         until_status(&server, "files leave", |status| number(status, ["upkeep", "vacuumed_files"]) >= 16);
         server.kill();
         stored

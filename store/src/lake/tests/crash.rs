@@ -6,7 +6,7 @@ use super::*;
 use crate::disk::sim::Operation;
 
 /// The story that is interrupted: enough to seal, merge, expire, write a checkpoint and clear away.
-const SEALS: u64 = 20;
+const SEALS: u64 = 34;
 
 /// The records of the story: three rows each, of two days.
 fn records(table: Table) -> Vec<Arc<HotRecord>> {
@@ -54,7 +54,7 @@ fn step(of: usize) -> usize {
 
 fn interrupt_everywhere(table: Table, first: u64, power: fn(&SimDisk) -> SimDisk) {
     let (mut reached_the_end, mut kills) = (false, 0);
-    for at in (first..).step_by(step(37)) {
+    for at in (first..).step_by(step(47)) {
         let disk = SimDisk::new(at);
         disk.crash_at(at);
         let yes = Bench::open(&disk, table).map_or(0, |bench| tell(&bench, &records(table)));

@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn rows_are_the_same_however_they_are_merged(
         pieces in prop::collection::vec(
-            prop::collection::vec((-3 * DAY..3 * DAY, 0_i64..50), 1..60), 1..20),
+            prop::collection::vec((-3 * DAY..3 * DAY, 0_i64..50), 1..60), 1..40),
         is_traffic: bool,
     ) {
         let table = if is_traffic { Table::Traffic } else { Table::Rejects };
@@ -60,7 +60,7 @@ proptest! {
         while bench.upkeep().unwrap().merged > 0 {}
         prop_assert_eq!(&bench.rows(), &all);
         is_in_order(&bench);
-        prop_assert!(bench.files().files.len() <= 7 * 7);
+        prop_assert!(bench.files().files.len() <= 7 * 15);
     }
 }
 
@@ -80,15 +80,15 @@ fn a_settled_day_becomes_one_file() {
 #[test]
 fn traffic_is_added_up() {
     let bench = Bench::open(&SimDisk::new(1), Table::Traffic).unwrap();
-    for sequence in 1..=8 {
+    for sequence in 1..=16 {
         bench
             .seal(&[record(Table::Traffic, sequence, &[(NOW, 2), (NOW + 5, 4), (NOW + 60_000_000, 2)])])
             .unwrap();
     }
-    assert_eq!(bench.files().rows(), 16, "two minutes, eight times");
-    assert_eq!(bench.upkeep().unwrap().merged, 8);
+    assert_eq!(bench.files().rows(), 32, "two minutes, sixteen times");
+    assert_eq!(bench.upkeep().unwrap().merged, 16);
     assert_eq!(bench.files().rows(), 2);
-    assert_eq!(bench.rows(), BTreeMap::from([(0, 8 * 8), (1, 8 * 3)]));
+    assert_eq!(bench.rows(), BTreeMap::from([(0, 16 * 8), (1, 16 * 3)]));
 }
 
 /// Times that no calendar holds do not stop anything.
