@@ -1,7 +1,7 @@
 //! What cannot be ingested is said in one sentence, with an exit code, and keeps nothing else from going in.
 
 use super::*;
-use crate::whole_program::server::Server;
+use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
 
 /// Lines that fill a log of 8 MiB.
 const MANY: usize = 40_000;
@@ -97,7 +97,10 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("ingest.json") && run.err.contains("remove it"), "{}", run.err);
     std::fs::remove_file(bench.data_dir().join("ingest.json")).unwrap();
-    // A log that is full: nothing is lost, and with room the same command goes on.
+    // A log that is full, as nothing can be sealed: nothing is lost, and with room the same command goes on.
+    let (tables, away) = (bench.data_dir().join("tables"), bench.data_dir().join("away"));
+    std::fs::rename(&tables, &away).unwrap();
+    forbid_sealing(&bench.folder);
     let run = bench.ingest(&["--log-bytes", "8MiB", "--wait", "1", &file]).ends_with(3);
     assert!(
         run.err.contains("raise --log-bytes") && run.err.contains("the same command goes on"),
@@ -105,6 +108,8 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
         run.err
     );
     assert!(run.out.lines().any(|row| row.ends_with("failed")), "{}", run.out);
+    allow_sealing(&bench.folder);
+    std::fs::rename(&away, &tables).unwrap();
     bench.ingest(&[&file]).ends_with(0);
     let mut expected = each(0..MANY, 1);
     expected.extend(each(MANY..MANY + 1, 1));
