@@ -73,6 +73,7 @@ fn now() -> i64 {
 /// What was found in the data directory, and what runs on it.
 pub(crate) struct Opened {
     pub(crate) pipeline: Pipeline,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) keeper: Keeper,
     pub(crate) replay: Replay,
     /// Events that are stored, in the tables and in the log.
@@ -95,9 +96,10 @@ impl Opened {
         let hot = Arc::new(Hot::new(usize::try_from(room.hot_bytes).unwrap_or(usize::MAX)));
         let restored = Restored::new(Arc::clone(&hot), lake.clone(), &limits);
         let (log, replay, restored) = open_log(room, directory, lake.as_deref(), restored)?;
+        let rules = Arc::new(Rules::new(registry, key, taxonomy::Limits::default()));
         let pipeline = Pipeline::start(Parts {
             limits,
-            rules: Arc::new(Rules::new(registry, key, taxonomy::Limits::default())),
+            rules: Arc::clone(&rules),
             log: log.clone(),
             hot: Arc::clone(&hot),
             clock: now,
@@ -109,7 +111,19 @@ impl Opened {
         let directory = directory.clone();
         let parts = keeper::Parts { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
         let keeper = Keeper::start(parts, lake)?;
-        Ok(Self { pipeline, keeper, replay, events, replayed })
+        Ok(Self { pipeline, rules, keeper, replay, events, replayed })
+    }
+}
+
+impl Opened {
+    /// Where queries find the rows.
+    pub(crate) fn source(&self, directory: &DataDirectory) -> query::Source {
+        query::Source::Live {
+            disk: Arc::new(RealDisk),
+            directory: directory.clone(),
+            keeper: self.keeper.clone(),
+            hot: Arc::clone(self.pipeline.hot()),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ use address::Listen;
 use collector::receive::{self, server};
 use collector::{Pipeline, web};
 use endpoints::Endpoints;
+use query::Engine;
+use query::serve::gate::{self, SharedGate};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -84,9 +86,15 @@ pub(crate) struct Arguments {
         env = "FAULTLINE_LISTEN_OTLP_HTTP"
     )]
     listen_otlp_http: Listen,
-    /// Health and status: an address, :0 for any free port, or off.
+    /// SQL over HTTP, health and status: an address, :0 for any free port, or off.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "FAULTLINE_LISTEN_WEB")]
     listen_web: Listen,
+    /// SQL over the PostgreSQL protocol: an address, :0 for any free port, or off.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433", env = "FAULTLINE_LISTEN_POSTGRES")]
+    listen_postgres: Listen,
+    /// SQL over Arrow Flight: an address, :0 for any free port, or off.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8815", env = "FAULTLINE_LISTEN_FLIGHT")]
+    listen_flight: Listen,
     /// Listen on addresses that other machines reach, though nobody has to prove who they are.
     #[arg(long)]
     insecure: bool,
@@ -111,13 +119,14 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let traces = runtime.block_on(async { logging::start(&endpoints) })?;
     let store = Opened::new(&arguments.room, registry, &directory)?;
+    let engine = Engine::new(store.source(&directory), &store.rules, query::Limits::default())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let stop = runtime.block_on(async { stop::Stop::new() });
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
     let drained = runtime.block_on(async {
-        sockets.serve(store, &stop).await && stop.unless_forced(drain(pipeline.clone(), keeper)).await
+        sockets.serve(store, engine, &stop).await && stop.unless_forced(drain(pipeline.clone(), keeper)).await
     });
     let code = finish(&pipeline, &endpoints, &directory, drained);
     traces.end();
@@ -145,6 +154,8 @@ struct Sockets {
     grpc: Option<TcpListener>,
     http: Option<TcpListener>,
     web: Option<TcpListener>,
+    postgres: Option<TcpListener>,
+    flight: Option<TcpListener>,
 }
 
 impl Sockets {
@@ -154,27 +165,42 @@ impl Sockets {
             grpc: bind("--listen-otlp-grpc", &arguments.listen_otlp_grpc).await?,
             http: bind("--listen-otlp-http", &arguments.listen_otlp_http).await?,
             web: bind("--listen-web", &arguments.listen_web).await?,
+            postgres: bind("--listen-postgres", &arguments.listen_postgres).await?,
+            flight: bind("--listen-flight", &arguments.listen_flight).await?,
         })
     }
 
     fn endpoints(&self) -> Endpoints {
         let address =
             |socket: &Option<TcpListener>| socket.as_ref().and_then(|socket| socket.local_addr().ok());
-        Endpoints { otlp_grpc: address(&self.grpc), otlp_http: address(&self.http), web: address(&self.web) }
+        Endpoints {
+            otlp_grpc: address(&self.grpc),
+            otlp_http: address(&self.http),
+            web: address(&self.web),
+            postgres: address(&self.postgres),
+            flight: address(&self.flight),
+        }
     }
 
     /// Serves until a signal comes and what was begun is done; false when a second signal came first.
-    async fn serve(self, store: Opened, stop: &stop::Stop) -> bool {
+    async fn serve(self, store: Opened, engine: Engine, stop: &stop::Stop) -> bool {
         let pipeline = store.pipeline;
         let limits = *pipeline.limits();
         let connections = Arc::new(server::Connections::default());
         let routers = receive::routers(pipeline.clone());
         let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.keeper, store.replay);
+        let gate: SharedGate = Arc::new(gate::Open);
+        let web = web.merge(query::serve::http::routes(engine.clone(), Arc::clone(&gate)));
+        let flight = query::serve::flight::routes(engine.clone(), Arc::clone(&gate));
         let mut receivers = tokio::task::JoinSet::new();
-        for (socket, router) in [(self.grpc, routers.grpc), (self.http, routers.http)] {
+        let routed = [(self.grpc, routers.grpc), (self.http, routers.http), (self.flight, flight)];
+        for (socket, router) in routed {
             let Some(socket) = socket else { continue };
             let shutdown = stop.asked();
             receivers.spawn(server::run(socket, router, limits, Arc::clone(&connections), shutdown));
+        }
+        if let Some(socket) = self.postgres {
+            receivers.spawn(query::serve::postgres::run(socket, engine, gate, stop.asked()));
         }
         // Goes last, so that whoever asks sees that we are no longer ready.
         let (drained, is_drained) = tokio::sync::oneshot::channel::<()>();

@@ -41,7 +41,7 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper,
                 StatusCode::NOT_FOUND,
                 "not_found",
                 "no such path",
-                "use /healthz, /readyz or /api/v1/status",
+                "use /healthz, /readyz, /api/v1/status or /api/v1/sql",
             )
         })
         .method_not_allowed_fallback(async || {

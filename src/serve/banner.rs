@@ -18,6 +18,8 @@ pub(super) fn show(arguments: &Arguments, endpoints: &Endpoints, store: &Opened,
             otlp_grpc = endpoints.otlp_grpc.map(tracing::field::display),
             otlp_http = endpoints.otlp_http.map(tracing::field::display),
             web = endpoints.web.map(tracing::field::display),
+            postgres = endpoints.postgres.map(tracing::field::display),
+            flight = endpoints.flight.map(tracing::field::display),
             data_dir = folder,
             replayed_records = replay.records,
             replayed_events = store.replayed,
@@ -44,13 +46,15 @@ fn text(folder: &str, endpoints: &Endpoints, store: &Opened, took: Duration) -> 
         format!("  {name:<11}{place}\n")
     };
     let mut text = format!(
-        "Faultline {}, ready in {} ms\n\n{}{}{}{}  data       {} ({})\n",
+        "Faultline {}, ready in {} ms\n\n{}{}{}{}{}{}  data       {} ({})\n",
         env!("CARGO_PKG_VERSION"),
         took.as_millis(),
         row("OTLP gRPC", endpoints.otlp_grpc, ""),
         row("OTLP HTTP", endpoints.otlp_http, "/v1/traces, /v1/logs"),
         row("envelopes", endpoints.otlp_http, "/v1/envelopes"),
-        row("health", endpoints.web, "/readyz, /api/v1/status"),
+        row("web", endpoints.web, "/api/v1/sql, /api/v1/status, /readyz"),
+        row("PostgreSQL", endpoints.postgres, ""),
+        row("Flight SQL", endpoints.flight, ""),
         safe(folder),
         counted(store.events, "event"),
     );

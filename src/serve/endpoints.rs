@@ -9,11 +9,19 @@ pub(super) struct Endpoints {
     pub(super) otlp_grpc: Option<SocketAddr>,
     pub(super) otlp_http: Option<SocketAddr>,
     pub(super) web: Option<SocketAddr>,
+    pub(super) postgres: Option<SocketAddr>,
+    pub(super) flight: Option<SocketAddr>,
 }
 
 impl Endpoints {
-    fn named(&self) -> [(&'static str, Option<SocketAddr>); 3] {
-        [("otlp_grpc", self.otlp_grpc), ("otlp_http", self.otlp_http), ("web", self.web)]
+    fn named(&self) -> [(&'static str, Option<SocketAddr>); 5] {
+        [
+            ("otlp_grpc", self.otlp_grpc),
+            ("otlp_http", self.otlp_http),
+            ("web", self.web),
+            ("postgres", self.postgres),
+            ("flight", self.flight),
+        ]
     }
 
     /// True when one of the listeners answers at this address.
@@ -55,8 +63,13 @@ mod tests {
     #[test]
     fn our_own_addresses_are_known_under_every_name() {
         let at = |text: &str| text.parse().ok();
-        let endpoints =
-            Endpoints { otlp_grpc: at("127.0.0.1:4317"), otlp_http: at("10.0.0.5:4318"), web: None };
+        let endpoints = Endpoints {
+            otlp_grpc: at("127.0.0.1:4317"),
+            otlp_http: at("10.0.0.5:4318"),
+            web: None,
+            postgres: None,
+            flight: None,
+        };
         for (host, port) in [("localhost", 4317), ("127.0.0.1", 4317), ("[::1]", 4317), ("10.0.0.5", 4318)] {
             assert!(endpoints.includes(host, port), "{host}:{port}");
         }

@@ -96,10 +96,16 @@ impl DataDirectory {
         self.path.join("log")
     }
 
+    /// The folder of the sealed tables.
+    #[must_use]
+    pub fn tables(&self) -> PathBuf {
+        self.path.join(TABLES)
+    }
+
     /// Where a sealed table is.
     #[must_use]
     pub fn table(&self, table: Table) -> PathBuf {
-        self.path.join(TABLES).join(table.name())
+        self.tables().join(table.name())
     }
 
     /// Where a running server says its addresses.

@@ -285,8 +285,8 @@ impl LogView {
     }
 
     /// Hands out the intact records after a sequence, in order, until it is told to stop.
-    pub fn read(self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
-        self.0.replay_after(after, &mut |record| {
+    pub fn read(&self, after: u64, visit: &mut dyn FnMut(Record) -> ControlFlow<()>) -> Replay {
+        self.0.clone().replay_after(after, &mut |record| {
             if record.sequence > after { visit(record) } else { ControlFlow::Continue(()) }
         })
     }

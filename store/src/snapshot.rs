@@ -102,6 +102,12 @@ impl Snapshot {
         self.root.join(&file.path)
     }
 
+    /// Whether there may be rows that are in no file yet.
+    #[must_use]
+    pub fn has_unsealed(&self) -> bool {
+        self.log.is_some() || !self.hot.is_empty()
+    }
+
     /// Hands out the rows of one file; of all columns, or of those that are named.
     ///
     /// # Errors
@@ -122,11 +128,11 @@ impl Snapshot {
     }
 
     /// Hands out the rows that are in no file yet, oldest first, with the current columns of the table.
-    pub fn read_unsealed(mut self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unsealed {
+    pub fn read_unsealed(&self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unsealed {
         let first_hot = self.hot.first().map_or(u64::MAX, |record| record.sequence);
         let mut found = Unsealed::default();
         let mut is_wanted = ControlFlow::Continue(());
-        if let Some(log) = self.log.take() {
+        if let Some(log) = &self.log {
             let mut decoders = Decoders::default();
             found.replay = log.read(self.sealed, &mut |record| {
                 if record.sequence >= first_hot {

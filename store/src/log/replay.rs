@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The segments of a folder, by their names and headers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Survey {
     segments: Vec<Surveyed>,
     /// The refused sequences of all headers. They must be known before the first record is handed out, because they
@@ -25,13 +25,13 @@ pub(super) struct Survey {
     voids: Ranges,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Surveyed {
     number: u64,
     path: PathBuf,
     bytes: u64,
     /// Open, so that it can be read when it has been released since.
-    file: io::Result<Arc<dyn DiskRead>>,
+    file: Result<Arc<dyn DiskRead>, Arc<io::Error>>,
     header: Option<SegmentHeader>,
 }
 
@@ -113,7 +113,13 @@ impl Survey {
             for (first, last) in header.iter().flat_map(|header| &header.voids) {
                 survey.voids.add(*first, *last);
             }
-            survey.segments.push(Surveyed { number, path, bytes: listed.bytes, file, header });
+            survey.segments.push(Surveyed {
+                number,
+                path,
+                bytes: listed.bytes,
+                file: file.map_err(Arc::new),
+                header,
+            });
         }
         survey.segments.reverse();
         Ok(survey)
@@ -215,9 +221,10 @@ impl Reader<'_> {
             used: segment.bytes,
             empty: false,
         };
+        let file = segment.file.map_err(|error| io::Error::new(error.kind(), error));
         match segment.header {
-            Some(header) => self.with_header(&header, segment.file, &mut past),
-            None => self.without_header(segment.file.and_then(|file| file.read(u64::MAX)), &mut past),
+            Some(header) => self.with_header(&header, file, &mut past),
+            None => self.without_header(file.and_then(|file| file.read(u64::MAX)), &mut past),
         }
         past
     }

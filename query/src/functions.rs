@@ -1,0 +1,12 @@
+//! The words of the domain, as functions: what a code means, what a message has in common with others, time in steps.
+
+use datafusion::common::Result;
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+use taxonomy::Rules;
+
+/// Adds our functions to a session.
+pub(crate) fn register(context: &SessionContext, _rules: &Arc<Rules>) -> Result<()> {
+    let mut context = context.clone();
+    datafusion_functions_json::register_all(&mut context)
+}

@@ -1,0 +1,53 @@
+//! What one query, and all of them together, may take of the machine.
+
+use std::time::Duration;
+
+/// What queries may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a query may run: a dashboard has given up long before, and an analyst can narrow it down.
+    pub time: Duration,
+    /// How long a query waits for its turn before the client is told to come back.
+    pub wait: Duration,
+    /// Memory of one query, for what it sorts, joins and groups.
+    pub query_memory: usize,
+    /// Memory of all queries together.
+    pub memory: usize,
+    /// Rows of an answer.
+    pub rows: usize,
+    /// Bytes of an answer that has to be put together before it is sent.
+    pub answer_bytes: usize,
+    /// Queries that run at once: more would only slow each other down.
+    pub concurrent: usize,
+    /// The length of a statement: planning takes time that cannot be interrupted.
+    pub statement_bytes: usize,
+    /// Columns of an answer, for the same reason.
+    pub columns: usize,
+    /// Connections to the PostgreSQL door.
+    pub connections: usize,
+}
+
+impl Limits {
+    /// What serves one machine.
+    pub const DEFAULT: Self = Self {
+        time: Duration::from_secs(30),
+        wait: Duration::from_secs(10),
+        query_memory: 256 << 20,
+        memory: 512 << 20,
+        rows: 1_000_000,
+        answer_bytes: 64 << 20,
+        concurrent: 8,
+        statement_bytes: 256 << 10,
+        columns: 1_000,
+        connections: 100,
+    };
+}
+
+const _: () = assert!(Limits::DEFAULT.query_memory <= Limits::DEFAULT.memory);
+const _: () = assert!(Limits::DEFAULT.answer_bytes <= Limits::DEFAULT.query_memory);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

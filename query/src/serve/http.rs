@@ -1,0 +1,117 @@
+//! The HTTP door: `POST /api/v1/sql`.
+//!
+//! Takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. Answers JSON, CSV or an
+//! Arrow stream, as `Accept` asks. An answer is put together before its first byte is sent, so that an error always
+//! has a status of its own; what is too long for that is cut, and says so.
+
+mod answer;
+mod format;
+
+use super::gate::{Credentials, SharedGate};
+use crate::engine::Engine;
+use crate::error::{Kind, QueryError};
+use answer::{Answer, failed, unauthorized};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use datafusion::common::{ParamValues, ScalarValue};
+use format::Format;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Instant;
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    query: String,
+    #[serde(default)]
+    params: Vec<Value>,
+    max_rows: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Door {
+    engine: Engine,
+    gate: SharedGate,
+}
+
+/// The routes.
+pub fn routes(engine: Engine, gate: SharedGate) -> Router {
+    // A statement, its parameters, and the quotes around them.
+    let most = 2 * engine.limits().statement_bytes;
+    Router::new()
+        .route("/api/v1/sql", post(sql))
+        .method_not_allowed_fallback(async || {
+            failed(&QueryError::new(Kind::Invalid, "only POST is answered here").hint("POST the statement"))
+        })
+        .layer(DefaultBodyLimit::max(most))
+        .with_state(Door { engine, gate })
+}
+
+async fn sql(State(door): State<Door>, headers: HeaderMap, body: Bytes) -> Response {
+    if let Err(denied) = door.gate.admit(credentials(&headers)) {
+        return unauthorized(&denied);
+    }
+    match respond(&door.engine, &headers, &body).await {
+        Ok(answer) => answer.into_response(),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn respond(engine: &Engine, headers: &HeaderMap, body: &Bytes) -> Result<Answer, QueryError> {
+    let began = Instant::now();
+    let format = Format::of(headers)?;
+    let asked = Asked::read(headers, body)?;
+    let limits = engine.limits();
+    let most = asked.max_rows.unwrap_or(limits.rows).min(limits.rows);
+    let session = engine.session();
+    let prepared = session.prepare(&asked.query).await?;
+    let params = asked.params.iter().map(parameter).collect::<Result<Vec<_>, _>>()?;
+    let rows = session.run(&prepared, ParamValues::from(params)).await?;
+    Answer::gather(rows, format, most, limits.answer_bytes, began).await
+}
+
+impl Asked {
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, QueryError> {
+        let bad =
+            |message: String| QueryError::new(Kind::Invalid, message).hint(r#"send {"query": "SELECT ..."}"#);
+        let media =
+            headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let is_text = media.starts_with("text/plain") || media.starts_with("application/sql");
+        if !is_text {
+            return serde_json::from_slice(body)
+                .map_err(|error| bad(format!("the body is no question: {error}")));
+        }
+        let query =
+            std::str::from_utf8(body).map_err(|error| bad(format!("the statement is no UTF-8: {error}")))?;
+        Ok(Self { query: query.to_owned(), params: Vec::new(), max_rows: None })
+    }
+}
+
+fn credentials(headers: &HeaderMap) -> Credentials<'_> {
+    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    value.and_then(|value| value.strip_prefix("Bearer ")).map_or(Credentials::None, Credentials::Bearer)
+}
+
+/// A value of JSON as one of SQL. Times are texts, which the engine reads where a time is wanted.
+fn parameter(value: &Value) -> Result<ScalarValue, QueryError> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Bool(value) => ScalarValue::Boolean(Some(*value)),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => ScalarValue::Int64(Some(whole)),
+            None => ScalarValue::Float64(number.as_f64()),
+        },
+        Value::String(text) => ScalarValue::Utf8(Some(text.clone())),
+        Value::Array(_) | Value::Object(_) => {
+            return Err(QueryError::new(
+                Kind::Invalid,
+                "a parameter is a text, a number, true, false or null",
+            ));
+        }
+    })
+}

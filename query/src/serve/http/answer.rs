@@ -1,0 +1,125 @@
+//! An answer over HTTP, and what is said when there is none.
+
+use super::super::gate::Denied;
+use super::format::{Format, Writer};
+use crate::engine::Rows;
+use crate::error::{Kind, QueryError};
+use crate::types;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Says that an answer was cut, where the format cannot.
+const TRUNCATED: &str = "x-faultline-truncated";
+
+/// A whole answer.
+pub(super) struct Answer {
+    format: Format,
+    schema: SchemaRef,
+    rows: Vec<u8>,
+    row_count: usize,
+    truncated: bool,
+    took: Duration,
+}
+
+impl Answer {
+    /// Waits for all rows, or for as many as are wanted.
+    pub(super) async fn gather(
+        mut rows: Rows,
+        format: Format,
+        most: usize,
+        most_bytes: usize,
+        began: Instant,
+    ) -> Result<Self, QueryError> {
+        let schema = Arc::clone(rows.schema());
+        let mut writer = Writer::new(format, &schema).map_err(|error| unwritable(&error))?;
+        let (mut row_count, mut bytes, mut truncated) = (0, 0, false);
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            let wanted = batch.slice(0, batch.num_rows().min(most - row_count));
+            truncated = wanted.num_rows() < batch.num_rows() || bytes > most_bytes;
+            if bytes <= most_bytes {
+                writer.write(&wanted).map_err(|error| unwritable(&error))?;
+                row_count += wanted.num_rows();
+                bytes += wanted.get_array_memory_size();
+            }
+            if truncated {
+                break;
+            }
+        }
+        let rows = writer.finish().map_err(|error| unwritable(&error))?;
+        Ok(Self { format, schema, rows, row_count, truncated, took: began.elapsed() })
+    }
+
+    fn body(self) -> Vec<u8> {
+        if self.format != Format::Json {
+            return self.rows;
+        }
+        let column = |field: &Arc<arrow::datatypes::Field>| json!({"name": field.name(), "type": types::name_of(field.data_type())});
+        let columns: Vec<_> = self.schema.fields().iter().map(column).collect();
+        let took = self.took.as_micros() as f64 / 1e3;
+        let mut body = format!(r#"{{"columns":{},"rows":"#, serde_json::Value::from(columns)).into_bytes();
+        body.extend_from_slice(&self.rows);
+        let rest = format!(
+            r#","row_count":{},"elapsed_ms":{took},"truncated":{}}}"#,
+            self.row_count, self.truncated
+        );
+        body.extend_from_slice(rest.as_bytes());
+        body.push(b'\n');
+        body
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let mut headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static(self.format.media()))];
+        if self.truncated {
+            headers.push((header::HeaderName::from_static(TRUNCATED), HeaderValue::from_static("true")));
+        }
+        (headers.into_iter().collect::<axum::http::HeaderMap>(), self.body()).into_response()
+    }
+}
+
+fn unwritable(error: &ArrowError) -> QueryError {
+    QueryError::new(Kind::Failed, format!("the answer cannot be written: {error}"))
+        .hint("cast the column to text, or ask for another format")
+}
+
+/// An error, with its status.
+pub(super) fn failed(error: &QueryError) -> Response {
+    let status = match error.kind {
+        Kind::Syntax | Kind::Unknown | Kind::Invalid | Kind::Failed => StatusCode::BAD_REQUEST,
+        Kind::Refused => StatusCode::FORBIDDEN,
+        Kind::Limit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::Busy | Kind::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let position = error.position.map(|place| json!({"line": place.line, "column": place.column}));
+    let body = json!({"error": {
+        "code": error.word(),
+        "message": error.message,
+        "position": position,
+        "remedy": error.hint,
+    }});
+    let mut response = said(status, &body);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Someone the gate does not let in.
+pub(super) fn unauthorized(denied: &Denied) -> Response {
+    let body = json!({"error": {"code": "unauthorized", "message": denied.to_string()}});
+    let mut response = said(StatusCode::UNAUTHORIZED, &body);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn said(status: StatusCode, body: &serde_json::Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
+}

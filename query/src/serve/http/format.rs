@@ -1,0 +1,110 @@
+//! Rows as JSON, CSV or an Arrow stream.
+
+use crate::error::{Kind, QueryError};
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use arrow::error::ArrowError;
+use arrow::ipc::writer::StreamWriter;
+use arrow::{csv, json};
+use axum::http::{HeaderMap, header};
+
+/// What an answer is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Csv,
+    Arrow,
+}
+
+const MEDIA: [(&str, Format); 5] = [
+    ("application/json", Format::Json),
+    ("text/csv", Format::Csv),
+    ("application/vnd.apache.arrow.stream", Format::Arrow),
+    ("application/*", Format::Json),
+    ("*/*", Format::Json),
+];
+
+impl Format {
+    /// The first that `Accept` names and we know.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, QueryError> {
+        let Some(accept) = headers.get(header::ACCEPT) else { return Ok(Self::Json) };
+        let accept = accept.to_str().unwrap_or_default();
+        let media = |wanted: &str| {
+            let name = wanted.split(';').next().unwrap_or_default().trim();
+            MEDIA.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+        };
+        accept.split(',').find_map(media).ok_or_else(|| {
+            QueryError::new(Kind::Invalid, format!("'{accept}' is nothing that answers come in"))
+                .hint("accept application/json, text/csv or application/vnd.apache.arrow.stream")
+        })
+    }
+
+    pub(super) fn media(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+/// Writes batches one after the other into memory.
+pub(super) enum Writer {
+    Json(json::Writer<Vec<u8>, json::writer::JsonArray>),
+    Csv(csv::Writer<Vec<u8>>),
+    Arrow(StreamWriter<Vec<u8>>),
+}
+
+impl Writer {
+    pub(super) fn new(format: Format, schema: &Schema) -> Result<Self, ArrowError> {
+        Ok(match format {
+            Format::Json => {
+                let builder = json::WriterBuilder::new().with_explicit_nulls(true);
+                Self::Json(builder.build::<_, json::writer::JsonArray>(Vec::new()))
+            }
+            Format::Csv => {
+                let mut writer = csv::WriterBuilder::new().with_header(true).build(Vec::new());
+                // An empty answer has a header too.
+                writer.write(&RecordBatch::new_empty(schema.clone().into()))?;
+                Self::Csv(writer)
+            }
+            Format::Arrow => Self::Arrow(StreamWriter::try_new(Vec::new(), schema)?),
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        match self {
+            Self::Json(writer) => writer.write(batch),
+            Self::Csv(writer) => writer.write(&without_lists(batch)?),
+            Self::Arrow(writer) => writer.write(batch),
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<Vec<u8>, ArrowError> {
+        match self {
+            Self::Json(mut writer) => {
+                writer.finish()?;
+                let rows = writer.into_inner();
+                // Nothing was written when there were no rows.
+                Ok(if rows.is_empty() { b"[]".to_vec() } else { rows })
+            }
+            Self::Csv(writer) => Ok(writer.into_inner()),
+            Self::Arrow(writer) => writer.into_inner(),
+        }
+    }
+}
+
+/// CSV knows no lists: they are shown as text.
+fn without_lists(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    use arrow::datatypes::{DataType, Field};
+    use std::sync::Arc;
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let is_nested = field.data_type().is_nested();
+        let data_type = if is_nested { DataType::Utf8 } else { field.data_type().clone() };
+        columns.push(if is_nested { arrow::compute::cast(column, &data_type)? } else { Arc::clone(column) });
+        fields.push(Field::new(field.name(), data_type, true));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}

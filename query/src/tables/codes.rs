@@ -1,0 +1,78 @@
+//! The registry itself, to join with.
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Int32Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
+};
+use datafusion::common::Result;
+use datafusion::datasource::MemTable;
+use std::sync::Arc;
+use taxonomy::Registry;
+use taxonomy::registry::{Entry, Origin};
+
+pub(super) const NAME: &str = "codes";
+pub(super) const ABOUT: &str = "Every known code of every dialect, and what it means";
+
+/// The columns, each with what it holds.
+pub(super) const COLUMNS: [(&str, &str); 13] = [
+    ("dialect", "The error model that the code belongs to"),
+    ("code", "The code as it is sent"),
+    ("name", "What the dialect calls it; the code itself unless it is a number"),
+    ("canonical", "The code in the cross-dialect taxonomy"),
+    ("category", "The category of the canonical code: one of ten"),
+    ("severity", "How bad it is: critical, error, warning or info"),
+    ("retryable", "Whether a retry can help; null when only the payload can tell"),
+    ("recovery", "What the caller can do about it"),
+    ("http_status", "The HTTP status that the dialect gives to it"),
+    ("description", "When a server sends it"),
+    ("required_details", "The fields that its details must have"),
+    ("origin", "Where it is known from: specification, field or operator"),
+    ("runbook", "The heading of the runbook that deals with it"),
+];
+
+/// The registry as a table.
+pub(super) fn table(registry: &Registry) -> Result<MemTable> {
+    let entries: Vec<&Entry> = registry.entries().iter().collect();
+    let columns = COLUMNS.map(|(name, _)| (name, column(name, &entries)));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))?;
+    MemTable::try_new(batch.schema(), vec![vec![batch]])
+}
+
+fn column(name: &str, entries: &[&Entry]) -> ArrayRef {
+    let text = |of: fn(&Entry) -> &str| -> ArrayRef {
+        Arc::new(entries.iter().map(|entry| Some(of(entry))).collect::<StringArray>())
+    };
+    match name {
+        "dialect" => text(|entry| entry.dialect.as_str()),
+        "code" => text(|entry| &entry.code),
+        "name" => text(|entry| &entry.name),
+        "canonical" => text(|entry| &entry.canonical),
+        "category" => text(|entry| entry.meaning.category.as_str()),
+        "severity" => text(|entry| entry.meaning.severity.as_str()),
+        "recovery" => text(|entry| entry.meaning.recovery.as_str()),
+        "description" => text(|entry| &entry.description),
+        "runbook" => text(|entry| &entry.runbook),
+        "origin" => text(|entry| match entry.origin {
+            Origin::Specification => "specification",
+            Origin::Field => "field",
+            Origin::Operator => "operator",
+        }),
+        "retryable" => {
+            Arc::new(entries.iter().map(|entry| entry.meaning.retryable).collect::<BooleanArray>())
+        }
+        "http_status" => {
+            Arc::new(entries.iter().map(|entry| entry.http_status.map(i32::from)).collect::<Int32Array>())
+        }
+        _ => required_details(entries),
+    }
+}
+
+fn required_details(entries: &[&Entry]) -> ArrayRef {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for entry in entries {
+        for name in entry.required_details() {
+            lists.values().append_value(name);
+        }
+        lists.append(true);
+    }
+    Arc::new(lists.finish())
+}
