@@ -5,6 +5,7 @@
 
 mod bounded;
 mod codes;
+mod histogram_quantile;
 mod template;
 mod text;
 mod time_bucket;
@@ -32,12 +33,13 @@ pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<(
 }
 
 /// The functions that no other engine has, in the order in which documentation shows them.
-pub fn own(rules: &Arc<Rules>) -> [ScalarUDF; 4] {
+pub fn own(rules: &Arc<Rules>) -> [ScalarUDF; 5] {
     [
         ScalarUDF::from(codes::Category::new(rules)),
         ScalarUDF::from(codes::Canonical::new(rules)),
         ScalarUDF::from(template::Template::new()),
         ScalarUDF::from(time_bucket::TimeBucket::new()),
+        ScalarUDF::from(histogram_quantile::HistogramQuantile::new()),
     ]
 }
 
