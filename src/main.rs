@@ -15,6 +15,7 @@ mod dump;
 mod ingest;
 mod input;
 mod opened;
+mod patience;
 mod places;
 mod progress;
 mod quantity;
