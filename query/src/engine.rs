@@ -125,6 +125,7 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
     tables::register(&public, rules.registry())?;
     views::register(&context, &public).await?;
     tables::columns::register(&public).await?;
+    crate::serve::postgres::catalog::register(&context)?;
     Ok(context.state())
 }
 

@@ -35,7 +35,8 @@ impl Cancels {
     /// A place for a connection.
     pub(super) fn register(self: &Arc<Self>) -> Result<Registered, Failure> {
         let mut secret = [0; 4];
-        getrandom::fill(&mut secret).map_err(|error| Failure::fatal("XX000", format!("no random number: {error}")))?;
+        getrandom::fill(&mut secret)
+            .map_err(|error| Failure::fatal("XX000", format!("no random number: {error}")))?;
         let secret = i32::from_be_bytes(secret);
         let (rings, alarm) = watch::channel(0);
         let mut alarms = self.alarms();

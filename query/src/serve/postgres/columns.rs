@@ -62,10 +62,19 @@ impl Columns {
     pub(super) fn encode(&self, batch: &RecordBatch) -> Result<Encoding, Failure> {
         let columns = batch.columns().iter().zip(&self.types).map(|(column, wire)| turned(column, wire));
         let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| unwritable(&error))?;
-        let field = |(column, info): (&ArrayRef, &FieldInfo)| Field::new(info.name(), column.data_type().clone(), true);
+        let field = |(column, info): (&ArrayRef, &FieldInfo)| {
+            Field::new(info.name(), column.data_type().clone(), true)
+        };
         let types = columns.iter().zip(self.fields.iter()).map(field).collect();
         let encoder = DataRowEncoder::new(Arc::clone(&self.fields));
-        Ok(Encoding { columns, types, fields: Arc::clone(&self.fields), encoder, rows: batch.num_rows(), next: 0 })
+        Ok(Encoding {
+            columns,
+            types,
+            fields: Arc::clone(&self.fields),
+            encoder,
+            rows: batch.num_rows(),
+            next: 0,
+        })
     }
 }
 
@@ -80,6 +89,12 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
+    /// The rest of it, in the formats of other columns.
+    pub(super) fn continued(self, columns: &Columns) -> Self {
+        let fields = Arc::clone(&columns.fields);
+        Self { encoder: DataRowEncoder::new(Arc::clone(&fields)), fields, ..self }
+    }
+
     /// The next row.
     pub(super) fn next(&mut self) -> Option<Result<DataRow, Failure>> {
         if self.next == self.rows {
@@ -155,7 +170,8 @@ fn turned(column: &ArrayRef, wire: &DataType) -> Result<ArrayRef, ArrowError> {
     }
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(column, &options)?;
-    let text = |row| if column.is_null(row) { Ok(None) } else { formatter.value(row).try_to_string().map(Some) };
+    let text =
+        |row| if column.is_null(row) { Ok(None) } else { formatter.value(row).try_to_string().map(Some) };
     Ok(Arc::new((0..column.len()).map(text).collect::<Result<StringArray, _>>()?))
 }
 

@@ -15,10 +15,16 @@ pub(super) enum Command {
     Begin,
     Commit,
     Rollback,
+    /// Back to a savepoint: there is nothing to undo, but a failed transaction goes on.
+    RollbackTo,
     /// Nothing but this answer: there is nothing to go back to.
     Said(&'static str),
     /// A new value, or the default again.
-    Set { name: String, value: Option<String>, local: bool },
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
     /// The default of one setting, or of all.
     Reset(Option<String>),
     Show(String),
@@ -28,9 +34,16 @@ pub(super) enum Command {
     Deallocate(Option<String>),
     /// Closes one cursor, or all.
     Close(Option<String>),
-    Declare { name: String, hold: bool, query: Box<Statement> },
+    Declare {
+        name: String,
+        hold: bool,
+        query: Box<Statement>,
+    },
     /// The next rows of a cursor; all that are left when there is no number.
-    Fetch { name: String, count: Option<usize> },
+    Fetch {
+        name: String,
+        count: Option<usize>,
+    },
 }
 
 impl Command {
@@ -56,7 +69,7 @@ impl Command {
             Sql::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Self::Begin,
             Sql::Commit { .. } => Self::Commit,
             Sql::Rollback { savepoint: None, .. } => Self::Rollback,
-            Sql::Rollback { .. } => Self::Said("ROLLBACK"),
+            Sql::Rollback { .. } => Self::RollbackTo,
             Sql::Savepoint { .. } => Self::Said("SAVEPOINT"),
             Sql::ReleaseSavepoint { .. } => Self::Said("RELEASE"),
             Sql::Set(set) => Self::of_set(set)?,
@@ -117,7 +130,11 @@ impl Command {
         }
         let query = query_statement(query);
         guard::allow(&query)?;
-        Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), query: Box::new(query) })
+        Ok(Self::Declare {
+            name: name.value.clone(),
+            hold: cursor.hold == Some(true),
+            query: Box::new(query),
+        })
     }
 }
 
@@ -146,7 +163,8 @@ fn not_all(name: &str) -> Option<String> {
 }
 
 fn name_of(name: &ObjectName) -> String {
-    let parts = name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |part| part.value.clone()));
+    let parts =
+        name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |part| part.value.clone()));
     parts.collect::<Vec<_>>().join(".")
 }
 

@@ -1,7 +1,7 @@
 //! Errors in PostgreSQL's words: a code that programs know, the place, and what to do.
 
 use crate::error::{Kind, Limit, QueryError};
-use pgwire::messages::response::ErrorResponse;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
 /// An error as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,11 @@ impl Failure {
         Self { fatal: true, ..Self::error(code, message) }
     }
 
+    /// The same, as the end of the connection.
+    pub(super) fn as_fatal(self) -> Self {
+        Self { fatal: true, ..self }
+    }
+
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -47,6 +52,11 @@ impl Failure {
     pub(super) fn response(&self) -> ErrorResponse {
         let severity = if self.fatal { "FATAL" } else { "ERROR" };
         ErrorResponse::new(self.fields(severity))
+    }
+
+    /// The message that says so as a warning.
+    pub(super) fn notice(&self) -> NoticeResponse {
+        NoticeResponse::new(self.fields("WARNING"))
     }
 
     /// The fields of a message, with their letters.

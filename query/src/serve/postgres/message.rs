@@ -10,10 +10,17 @@ use bytes::{Buf, Bytes};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Query(String),
-    Parse { name: String, sql: String, types: Vec<u32> },
+    Parse {
+        name: String,
+        sql: String,
+        types: Vec<u32>,
+    },
     Bind(Bind),
     Describe(Target),
-    Execute { portal: String, most: i32 },
+    Execute {
+        portal: String,
+        most: i32,
+    },
     Close(Target),
     Flush,
     Sync,
@@ -61,8 +68,21 @@ impl Message {
     }
 
     /// Whether an error in it is followed by silence until the client says `Sync`.
+    pub(super) fn is_followed_by_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::Parse { .. }
+                | Self::Bind(_)
+                | Self::Describe(_)
+                | Self::Execute { .. }
+                | Self::Close(_)
+                | Self::Flush
+        )
+    }
+
+    /// Whether an error in a message of this kind is followed by silence until the client says `Sync`.
     pub(super) fn is_extended(kind: u8) -> bool {
-        b"PBDECHS".contains(&kind)
+        b"PBDECH".contains(&kind)
     }
 }
 
@@ -168,10 +188,7 @@ mod tests {
         let (portal, statement) = ("p".to_owned(), "s".to_owned());
         let expected = Bind { portal, statement, formats: vec![1], values, results: Vec::new() };
         assert_eq!(bind, Ok(Message::Bind(expected)));
-        assert_eq!(
-            read(b'E', b"\0\0\0\0\x05"),
-            Ok(Message::Execute { portal: String::new(), most: 5 })
-        );
+        assert_eq!(read(b'E', b"\0\0\0\0\x05"), Ok(Message::Execute { portal: String::new(), most: 5 }));
     }
 
     #[test]

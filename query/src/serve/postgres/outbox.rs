@@ -1,10 +1,10 @@
 //! Writes messages to a socket, several at a time.
 
+use bytes::BytesMut;
 use pgwire::error::PgWireError;
 use pgwire::messages::data::DataRow;
 use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::{Message as _, PgWireBackendMessage};
-use bytes::BytesMut;
 use std::io;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::OwnedWriteHalf;

@@ -10,7 +10,9 @@ use crate::limits::Limits;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
-use datafusion_pg_catalog::sql::rules::{CurrentUserVariableToSessionUserFunctionCall, SqlStatementRewriteRule, StripCallableQualifier};
+use datafusion_pg_catalog::sql::rules::{
+    CurrentUserVariableToSessionUserFunctionCall, SqlStatementRewriteRule, StripCallableQualifier,
+};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -31,7 +33,11 @@ impl Reader {
     pub(super) fn read(&self, sql: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
         let sql = if is_abort(sql) { "ROLLBACK" } else { sql };
         let statements = guard::parse(sql, limits)?;
-        let statements = if asks_for_the_catalog(sql) { self.rewritten(sql)? } else { statements.into_iter().map(in_our_words).collect() };
+        let statements = if asks_for_the_catalog(sql) {
+            self.rewritten(sql)?
+        } else {
+            statements.into_iter().map(in_our_words).collect()
+        };
         statements.into_iter().map(Command::of).collect()
     }
 

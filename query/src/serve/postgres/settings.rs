@@ -27,15 +27,27 @@ use Change::{Never, Only, Remembered, Stays};
 /// Every setting that there is: its name, its value, and how that changes.
 const SETTINGS: &[(&str, &str, Change)] = &[
     ("DateStyle", "ISO, MDY", Stays(&["iso"], "dates are always given as in ISO 8601")),
-    ("IntervalStyle", "postgres", Stays(&["postgres"], "intervals are always given in the style of PostgreSQL")),
-    ("TimeZone", "UTC", Stays(&["utc", "etc/utc", "gmt", "z", "0", "default"], "times are always given in UTC")),
+    (
+        "IntervalStyle",
+        "postgres",
+        Stays(&["postgres"], "intervals are always given in the style of PostgreSQL"),
+    ),
+    (
+        "TimeZone",
+        "UTC",
+        Stays(&["utc", "etc/utc", "gmt", "z", "0", "default"], "times are always given in UTC"),
+    ),
     ("application_name", "", Remembered),
     ("bytea_output", "hex", Stays(&["hex"], "bytes are always given in hex")),
     ("check_function_bodies", "on", Remembered),
     ("client_encoding", "UTF8", Only(&["utf8", "utf-8", "unicode"])),
     ("client_min_messages", "notice", Remembered),
     ("default_transaction_isolation", "read committed", Remembered),
-    ("default_transaction_read_only", "on", Stays(&["on", "true", "1", "yes"], "everything is always read-only")),
+    (
+        "default_transaction_read_only",
+        "on",
+        Stays(&["on", "true", "1", "yes"], "everything is always read-only"),
+    ),
     ("extra_float_digits", "1", Remembered),
     ("idle_in_transaction_session_timeout", "0", Remembered),
     ("idle_session_timeout", "0", Remembered),
@@ -182,7 +194,8 @@ fn duration(text: &str) -> Result<Option<Duration>, Failure> {
 }
 
 fn no_duration(text: &str) -> Failure {
-    Failure::error("22023", format!("'{text}' is no duration")).hint("write milliseconds, or as in '5s' and '2min'")
+    Failure::error("22023", format!("'{text}' is no duration"))
+        .hint("write milliseconds, or as in '5s' and '2min'")
 }
 
 #[cfg(test)]

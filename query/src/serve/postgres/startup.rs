@@ -79,7 +79,11 @@ pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox)
 }
 
 /// Answers what comes before the startup message, and returns what that says.
-async fn opening(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox) -> Result<BTreeMap<String, String>, Turned> {
+async fn opening(
+    door: &Door,
+    inbox: &mut Inbox,
+    outbox: &mut Outbox,
+) -> Result<BTreeMap<String, String>, Turned> {
     loop {
         let mut message = inbox.next_opening(LONGEST).await?.ok_or(Turned::Away)?;
         match message.get_u32() {
@@ -99,7 +103,11 @@ async fn opening(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox) -> Result<
                 return Ok(asked);
             }
             version => {
-                let message = format!("version {}.{} of the protocol is not spoken here", version >> 16, version & 0xffff);
+                let message = format!(
+                    "version {}.{} of the protocol is not spoken here",
+                    version >> 16,
+                    version & 0xffff
+                );
                 return Err(Failure::fatal("0A000", message).hint("version 3.0 is").into());
             }
         }
@@ -108,7 +116,8 @@ async fn opening(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox) -> Result<
 
 /// Pairs of texts that end with zero bytes.
 fn parameters(message: Bytes) -> Result<BTreeMap<String, String>, Failure> {
-    let text = String::from_utf8(message.into()).map_err(|_| Failure::fatal("22021", "the startup message is no UTF-8"))?;
+    let text = String::from_utf8(message.into())
+        .map_err(|_| Failure::fatal("22021", "the startup message is no UTF-8"))?;
     let mut words = text.split('\0');
     let mut asked = BTreeMap::new();
     while let (Some(name), Some(value)) = (words.next().filter(|name| !name.is_empty()), words.next()) {
@@ -148,7 +157,8 @@ fn check_database(asked: &BTreeMap<String, String>, user: &str) -> Result<(), Fa
     if database == CATALOG || database == user || database == "postgres" {
         return Ok(());
     }
-    Err(Failure::fatal("3D000", format!("there is no database '{database}'")).hint(format!("it is called {CATALOG}")))
+    Err(Failure::fatal("3D000", format!("there is no database '{database}'"))
+        .hint(format!("it is called {CATALOG}")))
 }
 
 impl Guest {
@@ -187,7 +197,7 @@ impl Guest {
         match self.settings.set(name, Some(value)) {
             Ok(Outcome::Time(time)) => self.session.set_time(time.unwrap_or_default()),
             Ok(_) => {}
-            Err(failure) => return Err(Failure { fatal: true, ..failure }),
+            Err(failure) => return Err(failure.as_fatal()),
         }
         Ok(())
     }

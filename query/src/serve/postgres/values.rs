@@ -35,7 +35,12 @@ impl Parameter {
     }
 
     /// The value of what was sent.
-    pub(super) fn value(&self, number: usize, sent: Option<&Bytes>, format: i16) -> Result<ScalarValue, Failure> {
+    pub(super) fn value(
+        &self,
+        number: usize,
+        sent: Option<&Bytes>,
+        format: i16,
+    ) -> Result<ScalarValue, Failure> {
         let wire = self.wire();
         let Some(bytes) = sent else { return Ok(self.null(&wire)) };
         let read = match format {
@@ -49,7 +54,9 @@ impl Parameter {
 
     fn null(&self, wire: &Type) -> ScalarValue {
         let data_type = natural(wire).or_else(|| self.inferred.clone());
-        data_type.and_then(|data_type| ScalarValue::try_from(&data_type).ok()).unwrap_or(ScalarValue::Utf8(None))
+        data_type
+            .and_then(|data_type| ScalarValue::try_from(&data_type).ok())
+            .unwrap_or(ScalarValue::Utf8(None))
     }
 
     fn text(&self, bytes: &[u8], wire: &Type) -> Option<ScalarValue> {
@@ -93,7 +100,9 @@ fn natural(wire: &Type) -> Option<DataType> {
         Type::INT8 | Type::OID => DataType::Int64,
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 | Type::NUMERIC => DataType::Float64,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::JSONB | Type::UUID => DataType::Utf8,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::JSONB | Type::UUID => {
+            DataType::Utf8
+        }
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
         Type::TIME => DataType::Time64(TimeUnit::Microsecond),
@@ -185,7 +194,12 @@ fn bytea(text: &str) -> Option<ScalarValue> {
 mod tests {
     use super::*;
 
-    fn value(declared: Option<Type>, inferred: Option<DataType>, sent: &[u8], format: i16) -> Result<ScalarValue, Failure> {
+    fn value(
+        declared: Option<Type>,
+        inferred: Option<DataType>,
+        sent: &[u8],
+        format: i16,
+    ) -> Result<ScalarValue, Failure> {
         Parameter { declared, inferred }.value(1, Some(&Bytes::copy_from_slice(sent)), format)
     }
 
@@ -193,7 +207,10 @@ mod tests {
     fn texts_become_what_the_statement_wants() {
         let times = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let time = value(None, Some(times.clone()), b"2026-11-16 00:00:00+00", 0);
-        assert_eq!(time, Ok(ScalarValue::TimestampMicrosecond(Some(1_794_787_200_000_000), Some("UTC".into()))));
+        assert_eq!(
+            time,
+            Ok(ScalarValue::TimestampMicrosecond(Some(1_794_787_200_000_000), Some("UTC".into())))
+        );
         assert_eq!(value(Some(Type::TEXT), Some(times.clone()), b"2026-11-16T00:00:00Z", 0), time);
         assert_eq!(value(None, Some(DataType::Int32), b" 42 ", 0), Ok(ScalarValue::Int32(Some(42))));
         assert_eq!(value(None, None, b"x", 0), Ok(ScalarValue::Utf8(Some("x".to_owned()))));
@@ -204,7 +221,10 @@ mod tests {
     fn numbers_lose_nothing() {
         let float = value(Some(Type::FLOAT8), Some(DataType::Int64), &1.5_f64.to_be_bytes(), 1);
         assert_eq!(float, Ok(ScalarValue::Float64(Some(1.5))));
-        assert_eq!(value(Some(Type::INT2), Some(DataType::Int64), &[0, 7], 1), Ok(ScalarValue::Int64(Some(7))));
+        assert_eq!(
+            value(Some(Type::INT2), Some(DataType::Int64), &[0, 7], 1),
+            Ok(ScalarValue::Int64(Some(7)))
+        );
         let large = value(Some(Type::INT8), Some(DataType::Int32), &i64::MAX.to_be_bytes(), 1);
         assert_eq!(large, Ok(ScalarValue::Int64(Some(i64::MAX))));
     }
@@ -214,18 +234,32 @@ mod tests {
         let day = value(Some(Type::DATE), None, &1_i32.to_be_bytes(), 1);
         assert_eq!(day, Ok(ScalarValue::Date32(Some(10_958))));
         let time = value(Some(Type::TIMESTAMPTZ), None, &0_i64.to_be_bytes(), 1);
-        assert_eq!(time, Ok(ScalarValue::TimestampMicrosecond(Some(946_684_800_000_000), Some("UTC".into()))));
+        assert_eq!(
+            time,
+            Ok(ScalarValue::TimestampMicrosecond(Some(946_684_800_000_000), Some("UTC".into())))
+        );
         assert!(value(Some(Type::TIMESTAMPTZ), None, &i64::MAX.to_be_bytes(), 1).is_err());
     }
 
     #[test]
     fn half_values_are_errors() {
-        for wire in [Type::BOOL, Type::INT4, Type::FLOAT8, Type::INTERVAL, Type::NUMERIC, Type::UUID, Type::TEXT_ARRAY] {
+        for wire in [
+            Type::BOOL,
+            Type::INT4,
+            Type::FLOAT8,
+            Type::INTERVAL,
+            Type::NUMERIC,
+            Type::UUID,
+            Type::TEXT_ARRAY,
+        ] {
             assert_eq!(value(Some(wire.clone()), None, &[], 1).unwrap_err().code, "22P02", "{wire}");
         }
         assert!(value(Some(Type::INT4), None, &[0, 0, 0, 1, 9], 1).is_err());
         assert!(value(Some(Type::TEXT), None, &[0xff], 1).is_err());
         assert!(value(Some(Type::BYTEA), None, b"\\xabc", 0).is_err());
-        assert_eq!(value(Some(Type::BYTEA), None, b"\\xab0c", 0), Ok(ScalarValue::Binary(Some(vec![0xab, 0x0c]))));
+        assert_eq!(
+            value(Some(Type::BYTEA), None, b"\\xab0c", 0),
+            Ok(ScalarValue::Binary(Some(vec![0xab, 0x0c])))
+        );
     }
 }

@@ -96,7 +96,9 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        let words = |words: &[Option<&str>]| Some(words.iter().map(|word| word.map(str::to_owned)).collect::<Vec<_>>());
+        let words = |words: &[Option<&str>]| {
+            Some(words.iter().map(|word| word.map(str::to_owned)).collect::<Vec<_>>())
+        };
         assert_eq!(read("{}"), Some(Vec::new()));
         assert_eq!(read("{a, b c,NULL}"), words(&[Some("a"), Some("b c"), None]));
         assert_eq!(read(r#"{"a,\"b\\","NULL",""}"#), words(&[Some(r#"a,"b\"#), Some("NULL"), Some("")]));
