@@ -18,6 +18,7 @@ mod extended;
 mod failure;
 mod inbox;
 mod message;
+mod names;
 mod outbox;
 mod planning;
 mod portal;

@@ -26,13 +26,14 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns of a schema, in the formats that were asked for: none for text, one for all, or one each.
-    pub(super) fn new(schema: &Schema, formats: &[i16]) -> Result<Self, Failure> {
+    /// The columns of a schema, under names of their own if there are any, in the formats that were asked for: none for text, one for all, or one each.
+    pub(super) fn new(schema: &Schema, names: Option<&[String]>, formats: &[i16]) -> Result<Self, Failure> {
         if formats.len() > 1 && formats.len() != schema.fields().len() {
             let message =
                 format!("{} formats were given for {} columns", formats.len(), schema.fields().len());
             return Err(Failure::error("08P01", message));
         }
+        let names = names.filter(|names| names.len() == schema.fields().len());
         let format = |place: usize| {
             let code = formats.get(place).or_else(|| formats.first().filter(|_| formats.len() == 1));
             FieldFormat::from(code.copied().unwrap_or(0))
@@ -41,7 +42,8 @@ impl Columns {
         let field = |(place, (field, data_type)): (usize, (&Arc<Field>, &DataType))| {
             let wire = into_pg_type(data_type).unwrap_or(Type::TEXT);
             let size = size(&wire);
-            FieldInfo::new(field.name().clone(), None, None, wire, format(place)).with_type_size(size)
+            let name = names.map_or(field.name(), |names| &names[place]);
+            FieldInfo::new(name.clone(), None, None, wire, format(place)).with_type_size(size)
         };
         let fields = schema.fields().iter().zip(&types).enumerate().map(field).collect();
         Ok(Self { fields: Arc::new(fields), types })

@@ -1,5 +1,6 @@
 //! What a statement asks for: rows, or something of the connection itself, which is answered here and not by the engine.
 
+use super::names;
 use crate::error::{Kind, QueryError};
 use crate::guard;
 use datafusion::sql::parser::{ResetStatement, Statement};
@@ -11,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 #[derive(Debug, Clone)]
 pub(super) enum Command {
     /// Rows.
-    Query(Box<Statement>),
+    Query(Question),
     Begin,
     Commit,
     Rollback,
@@ -37,13 +38,29 @@ pub(super) enum Command {
     Declare {
         name: String,
         hold: bool,
-        query: Box<Statement>,
+        question: Question,
     },
     /// The next rows of a cursor; all that are left when there is no number.
     Fetch {
         name: String,
         count: Option<usize>,
     },
+}
+
+/// A statement that gives rows.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) statement: Box<Statement>,
+    /// What the columns are called, when the statement tells.
+    pub(super) names: Option<Vec<String>>,
+}
+
+impl Question {
+    /// A question, if it may be asked.
+    fn of(statement: Statement) -> Result<Self, QueryError> {
+        guard::allow(&statement)?;
+        Ok(Self { names: names::of(&statement), statement: Box::new(statement) })
+    }
 }
 
 impl Command {
@@ -56,10 +73,7 @@ impl Command {
         };
         match own {
             Some(command) => Ok(command),
-            None => {
-                guard::allow(&statement)?;
-                Ok(Self::Query(Box::new(statement)))
-            }
+            None => Question::of(statement).map(Self::Query),
         }
     }
 
@@ -128,13 +142,8 @@ impl Command {
         if cursor.scroll == Some(true) {
             return Err(backwards());
         }
-        let query = query_statement(query);
-        guard::allow(&query)?;
-        Ok(Self::Declare {
-            name: name.value.clone(),
-            hold: cursor.hold == Some(true),
-            query: Box::new(query),
-        })
+        let question = Question::of(query_statement(query))?;
+        Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), question })
     }
 }
 

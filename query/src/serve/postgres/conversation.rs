@@ -177,7 +177,7 @@ impl Conversation {
 
     /// The commands of a text, all of them allowed.
     pub(super) fn read(&self, sql: &str) -> Result<Vec<Command>, Failure> {
-        let read = self.door.reader.read(sql, self.door.engine.limits());
+        let read = self.door.reader.read(sql, &self.guest.user, self.door.engine.limits());
         read.map_err(|error| Failure::of(error, sql))
     }
 
@@ -199,11 +199,11 @@ impl Conversation {
         types: &[u32],
     ) -> Result<Planned, Failure> {
         Ok(match command {
-            Command::Query(statement) => {
-                Planned::Rows(planning::plan(self.session(), &statement, sql, types).await?)
+            Command::Query(question) => {
+                Planned::Rows(planning::plan(self.session(), question, sql, types).await?)
             }
-            Command::Declare { name, hold, query } => {
-                let asked = planning::plan(self.session(), &query, sql, types).await?;
+            Command::Declare { name, hold, question } => {
+                let asked = planning::plan(self.session(), question, sql, types).await?;
                 Planned::Cursor { name, hold, asked }
             }
             own => Planned::Own(own),

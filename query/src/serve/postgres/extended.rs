@@ -91,7 +91,7 @@ impl Conversation {
                 self.outbox.put(&Reply::ParameterDescription(ParameterDescription::new(types)))?;
                 match planned.as_ref() {
                     Planned::Own(command) => self.own_columns(command, &[])?,
-                    Planned::Rows(asked) => Some(Columns::new(asked.prepared.schema(), &[])?),
+                    Planned::Rows(asked) => Some(asked.columns(&[])?),
                     Planned::Nothing | Planned::Cursor { .. } => None,
                 }
             }

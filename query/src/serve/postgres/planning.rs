@@ -1,5 +1,7 @@
 //! Statements with parameters: what they are of, and what they become.
 
+use super::columns::Columns;
+use super::command::Question;
 use super::failure::Failure;
 use super::values::Parameter;
 use crate::engine::{Prepared, Session};
@@ -22,6 +24,8 @@ pub(super) struct Asked {
     /// The text that errors point into.
     pub(super) sql: Arc<str>,
     pub(super) prepared: Prepared,
+    /// What the columns are called, if not as the engine calls them.
+    names: Option<Vec<String>>,
     pub(super) parameters: Vec<Parameter>,
     /// What the answer is called.
     pub(super) tag: &'static str,
@@ -30,15 +34,16 @@ pub(super) struct Asked {
 /// Plans a question. `declared` are the types of its parameters, as far as the client says.
 pub(super) async fn plan(
     session: &Session,
-    statement: &Statement,
+    question: Question,
     sql: &Arc<str>,
     declared: &[u32],
 ) -> Result<Asked, Failure> {
     let declared: Vec<_> = declared.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
-    let planned = inferred(session, statement, &declared).await;
+    let Question { statement, names } = question;
+    let planned = inferred(session, &statement, &declared).await;
     let (prepared, parameters) = planned.map_err(|error| Failure::of(error, sql))?;
-    let tag = if matches!(statement, Statement::Explain(_)) { "EXPLAIN" } else { "SELECT" };
-    Ok(Asked { sql: Arc::clone(sql), prepared, parameters, tag })
+    let tag = if matches!(*statement, Statement::Explain(_)) { "EXPLAIN" } else { "SELECT" };
+    Ok(Asked { sql: Arc::clone(sql), prepared, names, parameters, tag })
 }
 
 /// A type that says something.
@@ -150,6 +155,11 @@ fn array_of(item: SqlType) -> SqlType {
 }
 
 impl Asked {
+    /// The columns of the answer, in these formats.
+    pub(super) fn columns(&self, formats: &[i16]) -> Result<Columns, Failure> {
+        Columns::new(self.prepared.schema(), self.names.as_deref(), formats)
+    }
+
     /// The values of the parameters, from what a client sent in these formats: none for text, one for all, or one each.
     pub(super) fn values(&self, sent: &[Option<Bytes>], formats: &[i16]) -> Result<ParamValues, Failure> {
         if sent.len() != self.parameters.len() {

@@ -92,8 +92,7 @@ impl Portal {
 
     /// The columns, in other formats.
     pub(super) fn columns_in(&self, formats: &[i16]) -> Result<Option<Columns>, Failure> {
-        let columns = |asked: &Asked| Columns::new(asked.prepared.schema(), formats);
-        self.planned.asked().map(columns).transpose()
+        self.planned.asked().map(|asked| asked.columns(formats)).transpose()
     }
 
     /// The formats of what follows; every `FETCH` may ask for others.
@@ -133,7 +132,7 @@ impl Portal {
 
     async fn start(&mut self, session: &Session) -> Result<(), Failure> {
         let (Progress::New, Some(asked)) = (&self.progress, self.planned.asked()) else { return Ok(()) };
-        let columns = Columns::new(asked.prepared.schema(), &self.formats)?;
+        let columns = asked.columns(&self.formats)?;
         let rows = session.run(&asked.prepared, self.values.clone()).await;
         let rows = rows.map_err(|error| Failure::of(error, &asked.sql))?;
         self.progress = Progress::Running(Box::new(Running { rows, columns, batch: None }));

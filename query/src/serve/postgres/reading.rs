@@ -8,19 +8,31 @@ use crate::error::{Kind, QueryError};
 use crate::guard;
 use crate::limits::Limits;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FunctionArguments, Ident, SelectItem, SetExpr, Value, visit_expressions_mut,
+};
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
-use datafusion_pg_catalog::sql::rules::{
-    CurrentUserVariableToSessionUserFunctionCall, SqlStatementRewriteRule, StripCallableQualifier,
-};
+use datafusion_pg_catalog::sql::rules::{SqlStatementRewriteRule, StripCallableQualifier};
 use std::borrow::Cow;
-use std::ops::Range;
+use std::collections::HashSet;
+use std::ops::{ControlFlow, Range};
 
 /// The schemas that Grafana asks for by taking the search path apart.
 const SEARCHED_SCHEMAS: &str = r#"SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END FROM generate_series( array_lower(string_to_array(current_setting('search_path'),','),1), array_upper(string_to_array(current_setting('search_path'),','),1) ) as i, string_to_array(current_setting('search_path'),',') s"#;
 
-/// What clients write that the engine cannot read, and what they mean.
-const PHRASES: [(&str, &str); 1] = [(SEARCHED_SCHEMAS, "'public'")];
+/// Options of a table, as psql's `\d+` asks for them.
+const TABLE_OPTIONS: &str = "pg_catalog.array_to_string(c.reloptions || array(select 'toast.' || x from pg_catalog.unnest(tc.reloptions) x), ', ')";
+
+/// The roles that a role belongs to, as psql's `\du` asks for them.
+const ROLES_OF_ROLE: &str = "ARRAY(SELECT b.rolname FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles b ON (m.roleid = b.oid) WHERE m.member = r.oid)";
+
+/// What clients write that the engine cannot read, and what they would hear.
+const PHRASES: [(&str, &str); 3] =
+    [(SEARCHED_SCHEMAS, "'public'"), (TABLE_OPTIONS, "''"), (ROLES_OF_ROLE, "'{}'")];
+
+/// The words for who asks.
+const USER: [&str; 3] = ["current_user", "session_user", "user"];
 
 /// Reads statements.
 #[derive(Debug, Default)]
@@ -30,7 +42,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// The commands of a text; every one of them is allowed, or none is returned.
-    pub(super) fn read(&self, sql: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
+    pub(super) fn read(&self, sql: &str, user: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
         let sql = if is_abort(sql) { "ROLLBACK" } else { sql };
         let statements = guard::parse(sql, limits)?;
         let statements = if asks_for_the_catalog(sql) {
@@ -38,7 +50,14 @@ impl Reader {
         } else {
             statements.into_iter().map(in_our_words).collect()
         };
-        statements.into_iter().map(Command::of).collect()
+        let mut commands = statements.into_iter().map(Command::of).collect::<Result<Vec<_>, _>>()?;
+        for command in &mut commands {
+            if let Command::Query(question) | Command::Declare { question, .. } = command {
+                name_user(&mut question.statement, user);
+                tell_apart(&mut question.statement);
+            }
+        }
+        Ok(commands)
     }
 
     fn rewritten(&self, sql: &str) -> Result<Vec<Statement>, QueryError> {
@@ -52,11 +71,42 @@ impl Reader {
     }
 }
 
-/// `current_user` and `pg_catalog.version()`, as the engine knows them.
+/// `pg_catalog.version()`, as the engine knows it.
 fn in_our_words(statement: Statement) -> Statement {
     let Statement::Statement(sql) = statement else { return statement };
-    let rewritten = CurrentUserVariableToSessionUserFunctionCall.rewrite(*sql);
-    Statement::Statement(Box::new(StripCallableQualifier.rewrite(rewritten)))
+    Statement::Statement(Box::new(StripCallableQualifier.rewrite(*sql)))
+}
+
+/// Writes the name of the user for `current_user` and its kin: the engine does not know who asks.
+fn name_user(statement: &mut Statement, user: &str) {
+    let Statement::Statement(sql) = statement else { return };
+    let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
+        if let Expr::Function(function) = expr
+            && matches!(function.args, FunctionArguments::None)
+            && USER.contains(&function.name.to_string().to_lowercase().as_str())
+        {
+            *expr = Expr::Value(Value::SingleQuotedString(user.to_owned()).into());
+        }
+        ControlFlow::Continue(())
+    });
+    debug_assert!(ended.is_continue());
+}
+
+/// Gives an expression that is asked for twice a second name: the engine wants columns to have names of their own. The
+/// client sees the names that were read before.
+fn tell_apart(statement: &mut Statement) {
+    let Statement::Statement(sql) = statement else { return };
+    let ast::Statement::Query(query) = sql.as_mut() else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let mut seen = HashSet::new();
+    for (place, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !seen.insert(expr.to_string())
+        {
+            let alias = Ident::with_quote('"', format!("column {}", place + 1));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
 }
 
 /// The parser does not know the word.
@@ -104,7 +154,7 @@ mod tests {
 
     #[test]
     fn one_that_is_not_allowed_spoils_all() {
-        let read = |sql| Reader::default().read(sql, &Limits::DEFAULT).map(|commands| commands.len());
+        let read = |sql| Reader::default().read(sql, "ann", &Limits::DEFAULT).map(|commands| commands.len());
         assert_eq!(read("BEGIN; SELECT 1; COMMIT"), Ok(3));
         assert_eq!(read("  ; -- nothing"), Ok(0));
         let refused = [

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// The version that clients take us for: they ask an older one differently, and a newer one more.
 pub(super) const SERVER_VERSION: &str = "15.0";
+/// Characters of a value that is remembered.
+const LONGEST: usize = 1_000;
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 /// How a setting takes a new value.
@@ -128,7 +130,11 @@ impl Settings {
 
     fn remember(&mut self, name: &'static str, value: Option<&str>) -> Outcome {
         let value = match value {
-            Some(value) => self.changed.entry(name).insert_entry(value.to_owned()).get().clone(),
+            Some(value) => {
+                let value: String = value.chars().take(LONGEST).collect();
+                self.changed.insert(name, value.clone());
+                value
+            }
             None => {
                 self.changed.remove(name);
                 default(name).unwrap_or_default().to_owned()
@@ -151,6 +157,11 @@ impl Settings {
         let value = |name: &'static str| self.changed.get(name).map_or(default(name), |value| Some(value));
         REPORTED.into_iter().filter_map(move |name| Some((name, value(name)?.to_owned())))
     }
+}
+
+/// Every setting, with its value when nobody has changed it.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SETTINGS.iter().map(|(name, value, _)| (*name, *value))
 }
 
 /// The value of a setting that nobody has changed.

@@ -29,6 +29,7 @@ const VERSION: i32 = 3 << 16;
 /// A client that was let in.
 #[derive(Debug)]
 pub(super) struct Guest {
+    pub(super) user: String,
     pub(super) session: Session,
     pub(super) settings: Settings,
     pub(super) place: Registered,
@@ -67,6 +68,7 @@ pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox)
     check_database(&asked, user)?;
     let slot = door.slot()?;
     let mut guest = Guest {
+        user: user.clone(),
         session: door.engine.session(),
         settings: Settings::default(),
         place: door.cancels.register()?,
