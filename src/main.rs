@@ -14,6 +14,7 @@ mod dump;
 mod ingest;
 mod input;
 mod opened;
+mod patience;
 mod progress;
 mod quantity;
 mod refused;

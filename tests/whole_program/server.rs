@@ -207,7 +207,8 @@ impl Drop for Server {
 
 /// Free ports for the listeners whose addresses are not given.
 fn free_ports(arguments: &[&str]) -> Vec<&'static str> {
-    let listeners = ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web"];
+    let listeners =
+        ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web", "--listen-postgres", "--listen-flight"];
     listeners.into_iter().filter(|flag| !arguments.contains(flag)).flat_map(|flag| [flag, ":0"]).collect()
 }
 

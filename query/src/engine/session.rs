@@ -5,7 +5,7 @@ use super::memory::OneQuery;
 use super::moment::Moment;
 use super::rows::{Rows, too_slow};
 use crate::error::{Kind, QueryError};
-use crate::guard;
+use crate::{guard, types};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -61,6 +61,22 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
+    fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
+        let ParamValues::List(mut values) = values else { return Ok(values) };
+        for (place, (value, wanted)) in values.iter_mut().zip(self.parameters()?).enumerate() {
+            let Some(wanted) = wanted.filter(|wanted| *wanted != value.value.data_type()) else { continue };
+            value.value = value.value.cast_to(&wanted).map_err(|error| {
+                let message =
+                    format!("parameter ${} is no {}: {}", place + 1, types::name_of(&wanted), error);
+                QueryError::new(Kind::Invalid, message)
+            })?;
+        }
+        Ok(ParamValues::List(values))
+    }
+}
+
 impl Session {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let time = shared.limits.time;
@@ -93,7 +109,7 @@ impl Session {
     /// # Errors
     /// As [`Self::prepare`].
     pub async fn prepare_statement(&self, statement: Statement) -> Result<Prepared, QueryError> {
-        guard::allow(&statement)?;
+        guard::allow(&statement, &self.shared.limits)?;
         let shared = Arc::clone(&self.shared);
         let planned = self.shared.handle()?.spawn(async move {
             let plan = shared.state.statement_to_plan(statement).await?;
@@ -112,6 +128,7 @@ impl Session {
     /// # Errors
     /// When a parameter is missing or does not fit, or too many others are running.
     pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+        let parameters = prepared.fitted(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
             return Err(QueryError::new(Kind::Invalid, format!("parameter {missing} has no value")));
@@ -165,6 +182,8 @@ impl Session {
         let mut state = SessionStateBuilder::new_from_existing(shared.state.clone())
             .with_runtime_env(Arc::new(environment))
             .build();
+        // now() is when the statement began to run, not when the engine was made.
+        state.mark_start_execution();
         state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone())));
         Ok(state)
     }
