@@ -3,6 +3,7 @@
 use super::names;
 use crate::error::{Kind, QueryError};
 use crate::guard;
+use crate::limits::Limits;
 use datafusion::sql::parser::{ResetStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, DiscardObject, Expr, FetchDirection, ObjectName, Query, Set, Value,
@@ -57,27 +58,27 @@ pub(super) struct Question {
 
 impl Question {
     /// A question, if it may be asked.
-    fn of(statement: Statement) -> Result<Self, QueryError> {
-        guard::allow(&statement)?;
+    fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
+        guard::allow(&statement, limits)?;
         Ok(Self { names: names::of(&statement), statement: Box::new(statement) })
     }
 }
 
 impl Command {
     /// What a statement asks for, if it is allowed.
-    pub(super) fn of(statement: Statement) -> Result<Self, QueryError> {
+    pub(super) fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
         let own = match &statement {
-            Statement::Statement(sql) => Self::of_sql(sql)?,
+            Statement::Statement(sql) => Self::of_sql(sql, limits)?,
             Statement::Reset(ResetStatement::Variable(name)) => Some(Self::Reset(not_all(&name.to_string()))),
             _ => None,
         };
         match own {
             Some(command) => Ok(command),
-            None => Question::of(statement).map(Self::Query),
+            None => Question::of(statement, limits).map(Self::Query),
         }
     }
 
-    fn of_sql(statement: &ast::Statement) -> Result<Option<Self>, QueryError> {
+    fn of_sql(statement: &ast::Statement, limits: &Limits) -> Result<Option<Self>, QueryError> {
         use ast::Statement as Sql;
         Ok(Some(match statement {
             Sql::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Self::Begin,
@@ -101,7 +102,7 @@ impl Command {
             Sql::Deallocate { name, .. } => Self::Deallocate(not_all(&name.value)),
             Sql::Close { cursor: CloseCursor::All } => Self::Close(None),
             Sql::Close { cursor: CloseCursor::Specific { name } } => Self::Close(Some(name.value.clone())),
-            Sql::Declare { stmts } => Self::of_declare(stmts)?,
+            Sql::Declare { stmts } => Self::of_declare(stmts, limits)?,
             Sql::Fetch { name, direction, into: None, .. } => {
                 Self::Fetch { name: name.value.clone(), count: count(direction)? }
             }
@@ -134,7 +135,7 @@ impl Command {
         }
     }
 
-    fn of_declare(cursors: &[ast::Declare]) -> Result<Self, QueryError> {
+    fn of_declare(cursors: &[ast::Declare], limits: &Limits) -> Result<Self, QueryError> {
         let [cursor] = cursors else { return Err(QueryError::refused("DECLARE")) };
         let ([name], Some(query)) = (cursor.names.as_slice(), &cursor.for_query) else {
             return Err(QueryError::refused("DECLARE without a cursor"));
@@ -142,7 +143,7 @@ impl Command {
         if cursor.scroll == Some(true) {
             return Err(backwards());
         }
-        let question = Question::of(query_statement(query))?;
+        let question = Question::of(query_statement(query), limits)?;
         Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), question })
     }
 }

@@ -50,7 +50,8 @@ impl Reader {
         } else {
             statements.into_iter().map(in_our_words).collect()
         };
-        let mut commands = statements.into_iter().map(Command::of).collect::<Result<Vec<_>, _>>()?;
+        let commands = statements.into_iter().map(|statement| Command::of(statement, limits));
+        let mut commands = commands.collect::<Result<Vec<_>, _>>()?;
         for command in &mut commands {
             if let Command::Query(question) | Command::Declare { question, .. } = command {
                 name_user(&mut question.statement, user);
