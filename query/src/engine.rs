@@ -137,6 +137,7 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
     tables::register(&public, rules.registry())?;
     views::register(&context, &public).await?;
     tables::columns::register(&public).await?;
+    crate::serve::postgres::catalog::register(&context).await?;
     Ok(context.state())
 }
 
@@ -144,7 +145,8 @@ fn config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_information_schema(true);
+        // The PostgreSQL door brings one that also knows PostgreSQL's names of types.
+        .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // Errors say where.
