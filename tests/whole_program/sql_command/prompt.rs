@@ -185,10 +185,9 @@ fn tables_fit_the_terminal() {
         let widest =
             all.lines().filter(|line| !line.contains(PROMPT)).skip(3).map(|line| line.chars().count());
         assert!(widest.max().unwrap() <= columns.into(), "{columns}: {all}");
-        assert!(
-            all.contains('…') && all.contains("── record 2 ──") && all.contains("NULL"),
-            "{columns}: {all}"
-        );
+        // In 60 columns not even the beginnings of the texts have room beside each other.
+        assert_eq!(all.contains('…'), columns > 60, "{columns}: {all}");
+        assert!(all.contains("── record 2 ──") && all.contains("NULL"), "{columns}: {all}");
         assert!(all.contains("columns without a value"), "{columns}: {all}");
         assert!(all.contains("one  1\ntwo  b\n"), "{columns}: {all}");
     }
