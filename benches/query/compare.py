@@ -112,7 +112,14 @@ def main(binary, data, rounds=ROUNDS):
     data = os.path.abspath(data)
     files = sorted(glob.glob(f"{data}/tables/events/date=*/*.parquet"))
     ours = Faultline(binary, data)
-    systems = [ours, DuckDB(files), ClickHouse(data)]
+    try:
+        compare([ours, DuckDB(files), ClickHouse(data)], files, rounds)
+    finally:
+        ours.end()
+
+
+def compare(systems, files, rounds):
+    ours = systems[0]
     end, total = ours.ask("SELECT max(time) AS newest, count(*) AS n FROM events").to_pylist()[0].values()
     end = end.replace(tzinfo=None, minute=0, second=0, microsecond=0) + datetime.timedelta(hours=1)
     stamp = lambda **ago: (end - datetime.timedelta(**ago)).strftime("%Y-%m-%d %H:%M:%S")
@@ -152,7 +159,6 @@ def main(binary, data, rounds=ROUNDS):
         )
     means = [statistics.geometric_mean(ratios[other]) for other in ratios]
     print(f"| **geometric mean** | | | | | **{means[0]:.2f}** | **{means[1]:.2f}** |")
-    ours.end()
 
 
 if __name__ == "__main__":

@@ -191,6 +191,8 @@ impl Session {
         let mut state = SessionStateBuilder::new_from_existing(shared.state.clone())
             .with_runtime_env(Arc::new(environment))
             .build();
+        // now() is when the statement began to run, not when the engine was made.
+        state.mark_start_execution();
         state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone())));
         Ok(state)
     }
