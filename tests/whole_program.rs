@@ -26,5 +26,6 @@ mod whole_program {
     mod registry_file;
     mod serve;
     mod server;
+    mod sql_command;
     mod support;
 }

@@ -65,8 +65,16 @@ impl Prepared {
     /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
     fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
         let ParamValues::List(mut values) = values else { return Ok(values) };
-        for (place, (value, wanted)) in values.iter_mut().zip(self.parameters()?).enumerate() {
-            let Some(wanted) = wanted.filter(|wanted| *wanted != value.value.data_type()) else { continue };
+        let wanted = self.parameters()?;
+        if wanted.len() > values.len() {
+            let message = format!("parameter ${} has no value", values.len() + 1);
+            return Err(QueryError::new(Kind::Invalid, message));
+        }
+        for (place, (value, wanted)) in values.iter_mut().zip(wanted).enumerate() {
+            // Beside nothing but other parameters, any type will do.
+            let is_other =
+                |wanted: &DataType| *wanted != DataType::Null && *wanted != value.value.data_type();
+            let Some(wanted) = wanted.filter(is_other) else { continue };
             value.value = value.value.cast_to(&wanted).map_err(|error| {
                 let message =
                     format!("parameter ${} is no {}: {}", place + 1, types::name_of(&wanted), error);
