@@ -8,6 +8,7 @@
 
 mod check;
 mod classify;
+mod client;
 mod codes;
 mod completions;
 mod dump;
@@ -15,11 +16,13 @@ mod ingest;
 mod input;
 mod opened;
 mod patience;
+mod places;
 mod progress;
 mod quantity;
 mod refused;
 mod registry;
 mod serve;
+mod sql;
 mod stop;
 mod terminal;
 
@@ -61,6 +64,7 @@ enum Command {
     Dump(dump::Arguments),
     Ingest(ingest::Arguments),
     Serve(serve::Arguments),
+    Sql(sql::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Sql(arguments) => sql::run(&arguments),
     }
 }
 

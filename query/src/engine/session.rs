@@ -137,9 +137,10 @@ impl Session {
         guard::plan(&plan, &self.shared.limits)?;
         let turn = self.turn().await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
-        let (state, schema, time) = (self.state()?, Arc::clone(&prepared.schema), self.time);
+        let schema = with_types_of_values(&prepared.schema, plan.schema().as_arrow());
+        let (state, columns, time) = (self.state()?, Arc::clone(&schema), self.time);
         let query = self.shared.handle()?.spawn(async move {
-            let run = send_all(state, plan, schema, &sender, turn);
+            let run = send_all(state, plan, columns, &sender, turn);
             let error = match tokio::time::timeout(time, run).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
@@ -148,7 +149,7 @@ impl Session {
             // Nobody may be there to hear it.
             drop(sender.send(Err(error)).await);
         });
-        Ok(Rows::new(Arc::clone(&prepared.schema), batches, query.abort_handle(), time, &self.shared.limits))
+        Ok(Rows::new(schema, batches, query.abort_handle(), time, &self.shared.limits))
     }
 
     /// Prepares and runs a statement without parameters.
@@ -215,6 +216,19 @@ async fn send_all(
 fn plain(schema: &Schema) -> SchemaRef {
     let field = |field: &Arc<Field>| Field::new(field.name(), plain_type(field.data_type()), true);
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+/// A column that is a parameter, as in `SELECT $1`, has no type until there is a value; the others stay as they were told.
+fn with_types_of_values(prepared: &SchemaRef, bound: &Schema) -> SchemaRef {
+    let is_open = |field: &Arc<Field>| *field.data_type() == DataType::Null;
+    if !prepared.fields().iter().any(is_open) {
+        return Arc::clone(prepared);
+    }
+    let bound = plain(bound);
+    let fields = prepared.fields().iter().zip(bound.fields());
+    Arc::new(Schema::new(
+        fields.map(|(told, bound)| Arc::clone(if is_open(told) { bound } else { told })).collect::<Vec<_>>(),
+    ))
 }
 
 fn plain_type(data_type: &DataType) -> DataType {
