@@ -23,6 +23,7 @@ mod outbox;
 mod planning;
 mod portal;
 mod reading;
+mod rewriting;
 mod settings;
 mod startup;
 mod values;

@@ -3,7 +3,7 @@
 use super::columns::Columns;
 use super::command::Question;
 use super::failure::Failure;
-use super::values::Parameter;
+use super::values::{self, Parameter};
 use crate::engine::{Prepared, Session};
 use crate::error::QueryError;
 use arrow::datatypes::DataType;
@@ -17,6 +17,9 @@ use datafusion::sql::sqlparser::ast::{
 use pgwire::api::Type;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Parameters that a statement can have: their number goes over the wire in two bytes.
+const MOST: usize = u16::MAX as usize;
 
 /// A question, planned.
 #[derive(Debug, Clone)]
@@ -38,12 +41,28 @@ pub(super) async fn plan(
     sql: &Arc<str>,
     declared: &[u32],
 ) -> Result<Asked, Failure> {
-    let declared: Vec<_> = declared.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
-    let Question { statement, names } = question;
+    let Question { mut statement, names } = question;
+    let mut declared: Vec<_> = declared.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
+    declare_lists(&mut statement, &mut declared);
     let planned = inferred(session, &statement, &declared).await;
     let (prepared, parameters) = planned.map_err(|error| Failure::of(error, sql))?;
     let tag = if matches!(*statement, Statement::Explain(_)) { "EXPLAIN" } else { "SELECT" };
     Ok(Asked { sql: Arc::clone(sql), prepared, names, parameters, tag })
+}
+
+/// What stands in `= ANY($1)` is a list, though clients do not always say so: of texts, then.
+fn declare_lists(statement: &mut Statement, declared: &mut Vec<Option<Type>>) {
+    each_expression(statement, |expr| {
+        let Expr::AnyOp { right, .. } = expr else { return };
+        let Some(place) = number_of(right).map(|number| number - 1).filter(|place| *place < MOST) else {
+            return;
+        };
+        declared.resize(declared.len().max(place + 1), None);
+        let declared = declared[place].get_or_insert(Type::TEXT_ARRAY);
+        if let Some(data_type) = sql_type(declared) {
+            cast(right, data_type);
+        }
+    });
 }
 
 /// A type that says something.
@@ -79,10 +98,26 @@ async fn inferred(
     if second.is_err() && first.is_err() { first } else { second }
 }
 
-/// A number that the statement would cut to a whole one.
+/// Whether a parameter is declared as something that the statement's own idea of it has no room for.
 fn loses(parameter: &Parameter) -> bool {
-    let is_fraction = matches!(parameter.declared, Some(Type::FLOAT4 | Type::FLOAT8 | Type::NUMERIC));
-    is_fraction && parameter.inferred.as_ref().is_some_and(DataType::is_integer)
+    let declared = parameter.declared.as_ref().and_then(values::natural);
+    let (Some(declared), Some(inferred)) = (declared, &parameter.inferred) else { return false };
+    let is_text =
+        |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
+    let has_room = if declared.is_integer() && inferred.is_integer() {
+        declared.primitive_width() <= inferred.primitive_width()
+    } else if declared.is_numeric() && inferred.is_floating() {
+        true
+    } else if let (DataType::Date32 | DataType::Timestamp(..), DataType::Timestamp(..)) =
+        (&declared, inferred)
+    {
+        true
+    } else {
+        is_text(&declared)
+            || is_text(inferred)
+            || std::mem::discriminant(&declared) == std::mem::discriminant(inferred)
+    };
+    !has_room
 }
 
 async fn bare(
@@ -102,17 +137,26 @@ async fn bare(
 
 /// Writes `CAST($1 AS type)` for `$1`.
 fn cast_parameters(statement: &mut Statement, casts: &[Option<SqlType>]) {
+    each_expression(statement, |expr| {
+        if let Some(data_type) = number_of(expr).and_then(|number| casts.get(number - 1)?.clone()) {
+            cast(expr, data_type);
+        }
+    });
+}
+
+fn cast(expr: &mut Expr, data_type: SqlType) {
+    let inner = Box::new(std::mem::replace(expr, Expr::Value(Value::Null.into())));
+    *expr = Expr::Cast { kind: CastKind::Cast, expr: inner, data_type, array: false, format: None };
+}
+
+fn each_expression(statement: &mut Statement, mut change: impl FnMut(&mut Expr)) {
     let sql = match statement {
         Statement::Statement(sql) => sql,
-        Statement::Explain(explain) => return cast_parameters(&mut explain.statement, casts),
+        Statement::Explain(explain) => return each_expression(&mut explain.statement, change),
         _ => return,
     };
     let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
-        if let Some(data_type) = number_of(expr).and_then(|number| casts.get(number - 1)?.clone()) {
-            let parameter = Box::new(std::mem::replace(expr, Expr::Value(Value::Null.into())));
-            *expr =
-                Expr::Cast { kind: CastKind::Cast, expr: parameter, data_type, array: false, format: None };
-        }
+        change(expr);
         ControlFlow::Continue(())
     });
     debug_assert!(ended.is_continue());
@@ -137,6 +181,8 @@ fn sql_type(wire: &Type) -> Option<SqlType> {
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::JSONB | Type::UUID => {
             SqlType::Text
         }
+        Type::BYTEA => SqlType::Bytea,
+        Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
         Type::DATE => SqlType::Date,
         Type::TIMESTAMP => SqlType::Timestamp(Some(6), TimezoneInfo::None),
         Type::TIMESTAMPTZ => SqlType::Timestamp(Some(6), TimezoneInfo::WithTimeZone),

@@ -4,19 +4,15 @@
 //! `datafusion-pg-catalog`. All others are read as every door reads them, so that errors keep their place.
 
 use super::command::Command;
+use super::rewriting;
 use crate::error::{Kind, QueryError};
 use crate::guard;
 use crate::limits::Limits;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    self, Expr, FunctionArguments, Ident, SelectItem, SetExpr, Value, visit_expressions_mut,
-};
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
-use datafusion_pg_catalog::sql::rules::{SqlStatementRewriteRule, StripCallableQualifier};
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// The schemas that Grafana asks for by taking the search path apart.
 const SEARCHED_SCHEMAS: &str = r#"SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END FROM generate_series( array_lower(string_to_array(current_setting('search_path'),','),1), array_upper(string_to_array(current_setting('search_path'),','),1) ) as i, string_to_array(current_setting('search_path'),',') s"#;
@@ -31,8 +27,25 @@ const ROLES_OF_ROLE: &str = "ARRAY(SELECT b.rolname FROM pg_catalog.pg_auth_memb
 const PHRASES: [(&str, &str); 3] =
     [(SEARCHED_SCHEMAS, "'public'"), (TABLE_OPTIONS, "''"), (ROLES_OF_ROLE, "'{}'")];
 
-/// The words for who asks.
-const USER: [&str; 3] = ["current_user", "session_user", "user"];
+/// Statements that begin like this are never allowed, however they go on.
+const WRITING: [&str; 16] = [
+    "ANALYZE",
+    "CALL",
+    "CHECKPOINT",
+    "CLUSTER",
+    "COMMENT",
+    "COPY",
+    "DO",
+    "GRANT",
+    "IMPORT",
+    "LOAD",
+    "LOCK",
+    "MERGE",
+    "REFRESH",
+    "REINDEX",
+    "REVOKE",
+    "VACUUM",
+];
 
 /// Reads statements.
 #[derive(Debug, Default)]
@@ -44,18 +57,13 @@ impl Reader {
     /// The commands of a text; every one of them is allowed, or none is returned.
     pub(super) fn read(&self, sql: &str, user: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
         let sql = if is_abort(sql) { "ROLLBACK" } else { sql };
-        let statements = guard::parse(sql, limits)?;
-        let statements = if asks_for_the_catalog(sql) {
-            self.rewritten(sql)?
-        } else {
-            statements.into_iter().map(in_our_words).collect()
-        };
+        let statements = guard::parse(sql, limits).map_err(|error| clearer(error, sql))?;
+        let statements = if asks_for_the_catalog(sql) { self.rewritten(sql)? } else { statements.into() };
         let commands = statements.into_iter().map(|statement| Command::of(statement, limits));
         let mut commands = commands.collect::<Result<Vec<_>, _>>()?;
         for command in &mut commands {
             if let Command::Query(question) | Command::Declare { question, .. } = command {
-                name_user(&mut question.statement, user);
-                tell_apart(&mut question.statement);
+                rewriting::rewrite(&mut question.statement, user);
             }
         }
         Ok(commands)
@@ -72,41 +80,13 @@ impl Reader {
     }
 }
 
-/// `pg_catalog.version()`, as the engine knows it.
-fn in_our_words(statement: Statement) -> Statement {
-    let Statement::Statement(sql) = statement else { return statement };
-    Statement::Statement(Box::new(StripCallableQualifier.rewrite(*sql)))
-}
-
-/// Writes the name of the user for `current_user` and its kin: the engine does not know who asks.
-fn name_user(statement: &mut Statement, user: &str) {
-    let Statement::Statement(sql) = statement else { return };
-    let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
-        if let Expr::Function(function) = expr
-            && matches!(function.args, FunctionArguments::None)
-            && USER.contains(&function.name.to_string().to_lowercase().as_str())
-        {
-            *expr = Expr::Value(Value::SingleQuotedString(user.to_owned()).into());
-        }
-        ControlFlow::Continue(())
-    });
-    debug_assert!(ended.is_continue());
-}
-
-/// Gives an expression that is asked for twice a second name: the engine wants columns to have names of their own. The
-/// client sees the names that were read before.
-fn tell_apart(statement: &mut Statement) {
-    let Statement::Statement(sql) = statement else { return };
-    let ast::Statement::Query(query) = sql.as_mut() else { return };
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let mut seen = HashSet::new();
-    for (place, item) in select.projection.iter_mut().enumerate() {
-        if let SelectItem::UnnamedExpr(expr) = item
-            && !seen.insert(expr.to_string())
-        {
-            let alias = Ident::with_quote('"', format!("column {}", place + 1));
-            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-        }
+/// What the parser cannot read, and would not be allowed either.
+fn clearer(error: QueryError, sql: &str) -> QueryError {
+    let word = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
+    if error.kind == Kind::Syntax && WRITING.contains(&word.as_str()) {
+        QueryError::refused(&word)
+    } else {
+        error
     }
 }
 

@@ -6,6 +6,8 @@
 mod array;
 mod numeric;
 
+pub(super) use array::words as words_of_list;
+
 use super::failure::Failure;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use arrow_pg::datatypes::into_pg_type;
@@ -92,7 +94,7 @@ fn bad(number: usize, wire: &Type) -> Failure {
 }
 
 /// The engine's type for one of the protocol's; numbers of any precision become whole or floating ones.
-fn natural(wire: &Type) -> Option<DataType> {
+pub(super) fn natural(wire: &Type) -> Option<DataType> {
     Some(match *wire {
         Type::BOOL => DataType::Boolean,
         Type::INT2 => DataType::Int16,

@@ -7,16 +7,15 @@ use pgwire::api::Type;
 
 /// A list in braces.
 pub(super) fn of_text(text: &str, item: &DataType) -> Option<ScalarValue> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let value = |word: Option<String>| ScalarValue::Utf8(word).cast_to(item).ok();
-    let values = words(inner)?.into_iter().map(value).collect::<Option<Vec<_>>>()?;
+    let values = words(text)?.into_iter().map(value).collect::<Option<Vec<_>>>()?;
     Some(ScalarValue::List(ScalarValue::new_list(&values, item, true)))
 }
 
-/// The words between commas; a bare NULL is none.
-fn words(text: &str) -> Option<Vec<Option<String>>> {
+/// The words between braces and commas; a bare NULL is none.
+pub(in super::super) fn words(text: &str) -> Option<Vec<Option<String>>> {
     let mut words = Vec::new();
-    let mut rest = text.trim();
+    let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     while !rest.is_empty() {
         let (word, after) = word(rest)?;
         words.push(word);
@@ -90,20 +89,16 @@ fn value(bytes: &mut Bytes, item: &Type, data_type: &DataType) -> Option<ScalarV
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Vec<Option<String>>> {
-        words(text.strip_prefix('{')?.strip_suffix('}')?)
-    }
-
     #[test]
     fn words_are_read() {
-        let words = |words: &[Option<&str>]| {
+        let expected = |words: &[Option<&str>]| {
             Some(words.iter().map(|word| word.map(str::to_owned)).collect::<Vec<_>>())
         };
-        assert_eq!(read("{}"), Some(Vec::new()));
-        assert_eq!(read("{a, b c,NULL}"), words(&[Some("a"), Some("b c"), None]));
-        assert_eq!(read(r#"{"a,\"b\\","NULL",""}"#), words(&[Some(r#"a,"b\"#), Some("NULL"), Some("")]));
+        assert_eq!(words("{}"), Some(Vec::new()));
+        assert_eq!(words("{a, b c,NULL}"), expected(&[Some("a"), Some("b c"), None]));
+        assert_eq!(words(r#"{"a,\"b\\","NULL",""}"#), expected(&[Some(r#"a,"b\"#), Some("NULL"), Some("")]));
         for broken in ["{a,}", "{,a}", "{\"a}", "{{a},{b}}", "{\"a\"b}", "a"] {
-            assert_eq!(read(broken), None, "{broken}");
+            assert_eq!(words(broken), None, "{broken}");
         }
     }
 
