@@ -24,5 +24,6 @@ mod whole_program {
     mod registry_file;
     mod serve;
     mod server;
+    mod sql;
     mod support;
 }

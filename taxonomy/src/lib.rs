@@ -75,8 +75,8 @@ pub mod template;
 pub mod time;
 
 pub use category::{Category, Recovery, Severity};
-pub use classify::LookedUp;
 pub use classifier::{Classifier, Origin, Rules};
+pub use classify::LookedUp;
 pub use context::Field;
 pub use denial::DangerLevel;
 pub use dialect::Dialect;

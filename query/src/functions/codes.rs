@@ -101,7 +101,10 @@ static ABOUT_CANONICAL: LazyLock<Documentation> = LazyLock::new(|| {
         "The code in the cross-dialect taxonomy that a dialect's code stands for; null when nothing speaks for one",
         "canonical(dialect, code)",
         &[
-            ("dialect", "mcp-aql, mcp-reference, agent-skills, erlmcp or jsonrpc; http and unknown ask all of them"),
+            (
+                "dialect",
+                "mcp-aql, mcp-reference, agent-skills, erlmcp or jsonrpc; http and unknown ask all of them",
+            ),
             ("code", "The code as it is sent; text or number"),
         ],
     )

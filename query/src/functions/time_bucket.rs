@@ -217,7 +217,8 @@ impl Steps {
                 let steps = months_between(origin, time).div_euclid(length);
                 let start = moved(origin, steps.checked_mul(length)?)?;
                 // An origin on the 15th has not come yet on the 14th.
-                let start = if start > time { moved(origin, (steps - 1).checked_mul(length)?)? } else { start };
+                let start =
+                    if start > time { moved(origin, (steps - 1).checked_mul(length)?)? } else { start };
                 Some(start.timestamp_micros())
             }
         }
@@ -236,9 +237,9 @@ impl Steps {
 
     fn of(self, times: &ColumnarValue, data_type: &DataType) -> Result<ColumnarValue> {
         match times {
-            ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(time), zone)) => Ok(
-                ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(self.start(*time), zone.clone())),
-            ),
+            ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(time), zone)) => {
+                Ok(ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(self.start(*time), zone.clone())))
+            }
             ColumnarValue::Scalar(_) => nothing(data_type),
             ColumnarValue::Array(times) => {
                 let times = as_timestamp_microsecond_array(times)?;
