@@ -26,6 +26,7 @@ mod whole_program {
     mod registry_file;
     mod serve;
     mod server;
+    mod sql;
     mod sql_command;
     mod support;
 }

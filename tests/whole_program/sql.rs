@@ -1,0 +1,67 @@
+//! SQL, asked of stores that the real binary has made: the files of `tests/sql`, and the cookbook.
+//!
+//! | file | what |
+//! |---|---|
+//! | `asking` | one question and its answer as texts, by the library or through a running server |
+//! | `script` | files of questions and answers |
+//! | `stores` | the same rows in files, hot, or half of them each |
+
+mod asking;
+mod script;
+mod stores;
+
+use asking::Asking;
+use std::path::{Path, PathBuf};
+use stores::{Place, Store};
+
+use super::support::root;
+
+/// The names of the files of `tests/sql`.
+fn stories() -> Vec<PathBuf> {
+    let files = std::fs::read_dir(root().join("tests/sql")).expect("tests/sql");
+    let files = files.map(|entry| entry.expect("an entry").path());
+    let mut stories: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "slt")).collect();
+    stories.sort();
+    assert!(stories.len() >= 12, "only {stories:?}");
+    stories
+}
+
+fn log_of(story: &Path) -> Option<PathBuf> {
+    Some(story.with_extension("ndjson")).filter(|log| log.exists())
+}
+
+fn ask_all(place: Place, doors: &[fn(&Store) -> Asking]) {
+    let mut wrong = Vec::new();
+    for story in stories() {
+        let store = Store::new(place, log_of(&story).as_deref());
+        let text = std::fs::read_to_string(&story).expect("a story");
+        let name = story.file_name().expect("a name").display();
+        for door in doors {
+            wrong.extend(script::run(&text, &door(&store)).iter().map(|answer| format!("{name} {answer}\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{place:?}:\n{}", wrong.join("\n"));
+}
+
+/// Scenario: every story of `tests/sql` is sealed into files, and the data directory is asked.
+/// Guarantee: tables, views, functions and messages are as worked out by hand.
+#[test]
+fn questions_about_sealed_rows() {
+    ask_all(Place::Sealed, &[Store::directory]);
+}
+
+/// Scenario: the same stories are in a running server that has sealed nothing; the server is asked, and so is its data
+/// directory, by another process.
+/// Guarantee: the answers are the same.
+#[test]
+fn questions_about_hot_rows() {
+    ask_all(Place::Hot, &[Store::server, Store::directory]);
+}
+
+/// Scenario: the first half of each story is in files, the second is hot; the server is asked.
+/// Guarantee: the answers are the same.
+#[test]
+fn questions_about_rows_in_both_places() {
+    ask_all(Place::Both, &[Store::server]);
+}
