@@ -56,7 +56,7 @@ impl Prepared {
         let types: HashMap<String, Option<DataType>> = self.plan.get_parameter_types()?;
         let number = |name: &str| name.trim_start_matches('$').parse::<usize>().ok();
         let count = types.keys().filter_map(|name| number(name)).max().unwrap_or(0);
-        let of = |number| types.get(&format!("${number}")).cloned().flatten();
+        let of = |number| types.get(&format!("${number}")).cloned().flatten().map(|known| plain_type(&known));
         Ok((1..=count).map(of).collect())
     }
 }
@@ -107,17 +107,27 @@ impl Session {
         planned.map_err(|error| gone(&error))?
     }
 
-    /// Runs a prepared statement.
+    /// Puts values in the places of the parameters, which can change the types of the columns.
     ///
     /// # Errors
-    /// When a parameter is missing or does not fit, or too many others are running.
-    pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+    /// When a parameter is missing or does not fit.
+    pub fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
             return Err(QueryError::new(Kind::Invalid, format!("parameter {missing} has no value")));
         }
         // Values can make a plan what its text did not look like.
         guard::plan(&plan, &self.shared.limits)?;
+        let schema = plain(plan.schema().as_arrow());
+        Ok(Prepared { plan, schema })
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// When a parameter is missing or does not fit, or too many others are running.
+    pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+        let Prepared { plan, .. } = self.bind(prepared, parameters)?;
         let turn = self.turn().await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
         let (state, schema, time) = (self.state()?, Arc::clone(&prepared.schema), self.time);
