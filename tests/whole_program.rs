@@ -11,6 +11,7 @@ mod whole_program {
     mod corpus;
     mod durability;
     mod example_log;
+    mod flight;
     mod fuzz;
     mod golden;
     mod help;

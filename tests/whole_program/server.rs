@@ -119,7 +119,7 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The address of `otlp_grpc`, `otlp_http` or `web`.
+    /// The address of a listener, by its name in `endpoints.json`.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         let address = self.endpoints[name].as_str().expect("the listener is on");
@@ -207,7 +207,8 @@ impl Drop for Server {
 
 /// Free ports for the listeners whose addresses are not given.
 fn free_ports(arguments: &[&str]) -> Vec<&'static str> {
-    let listeners = ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web"];
+    let listeners =
+        ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web", "--listen-postgres", "--listen-flight"];
     listeners.into_iter().filter(|flag| !arguments.contains(flag)).flat_map(|flag| [flag, ":0"]).collect()
 }
 

@@ -69,3 +69,6 @@ fn name_and_password(encoded: &str) -> Option<(String, String)> {
     let text = String::from_utf8(BASE64_STANDARD.decode(encoded.trim()).ok()?).ok()?;
     text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,13 +7,19 @@ use arrow::ipc::writer::IpcWriteOptions;
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::{Any, Command};
 use arrow_flight::{
-    Action, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, PollInfo,
-    SchemaAsIpc, SchemaResult, Ticket,
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
+    PollInfo, SchemaAsIpc, SchemaResult, Ticket,
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
+
+/// What can be done beside asking.
+const ACTIONS: [(&str, &str); 2] = [
+    ("CreatePreparedStatement", "Prepares a statement; its parameters are $1, $2 and so on"),
+    ("ClosePreparedStatement", "Says that a prepared statement is not needed any more"),
+];
 
 /// The service on the wire.
 #[derive(Debug, Clone)]
@@ -22,8 +28,12 @@ pub(super) struct Wire(pub(super) Door);
 impl Wire {
     /// Without this, a client that sends something else hears of an internal error.
     fn command(bytes: &[u8]) -> Result<Command, Status> {
-        let command = Any::decode(bytes).ok().and_then(|any| Command::try_from(any).ok());
-        command.ok_or_else(|| invalid("this server speaks Flight SQL: send one of its commands"))
+        match Any::decode(bytes).ok().and_then(|any| Command::try_from(any).ok()) {
+            Some(Command::Unknown(_)) | None => {
+                Err(invalid("this server speaks Flight SQL: send one of its commands"))
+            }
+            Some(command) => Ok(command),
+        }
     }
 }
 
@@ -98,11 +108,11 @@ impl FlightService for Wire {
         self.0.do_action(request).await
     }
 
-    async fn list_actions(
-        &self,
-        request: Request<Empty>,
-    ) -> Result<Response<Self::ListActionsStream>, Status> {
-        self.0.list_actions(request).await
+    /// Those that do something here.
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        let actions = ACTIONS
+            .map(|(name, about)| Ok(ActionType { r#type: name.to_owned(), description: about.to_owned() }));
+        Ok(Response::new(stream::iter(actions).boxed()))
     }
 
     async fn do_exchange(
