@@ -8,17 +8,21 @@
 
 mod check;
 mod classify;
+mod client;
 mod codes;
 mod completions;
 mod dump;
 mod ingest;
 mod input;
 mod opened;
+mod patience;
+mod places;
 mod progress;
 mod quantity;
 mod refused;
 mod registry;
 mod serve;
+mod sql;
 mod stop;
 mod terminal;
 
@@ -60,6 +64,7 @@ enum Command {
     Dump(dump::Arguments),
     Ingest(ingest::Arguments),
     Serve(serve::Arguments),
+    Sql(sql::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +87,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Sql(arguments) => sql::run(&arguments),
     }
 }
 

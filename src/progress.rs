@@ -15,6 +15,9 @@ const ENDLESS: &str = "{spinner} {bytes} {bytes_per_sec}  {wide_msg}";
 /// Nobody waits for less than this, and a bar that flashes by would only spoil what `head` prints.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// Somebody who waits for an answer wonders after this.
+const LONG: Duration = Duration::from_millis(500);
+
 /// Where it is told what was read, from any thread.
 #[derive(Clone)]
 pub(crate) struct Meter(ProgressBar);
@@ -93,6 +96,44 @@ impl Progress {
 
 /// Also when we stop early, because nobody reads our output any more.
 impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A spinner for work of unknown length, drawn when it takes long and stderr is a terminal.
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+    pending: bool,
+}
+
+impl Spinner {
+    /// A spinner, if anybody can see it, with how to end the work.
+    pub(crate) fn new(hint: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+        let bar =
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())).with_message(hint);
+        Self { bar, pending: io::stderr().is_terminal() }
+    }
+
+    /// Called now and then: draws it when its time has come.
+    pub(crate) fn tick(&mut self) {
+        if self.pending && self.bar.elapsed() >= LONG {
+            self.pending = false;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.tick();
+    }
+
+    /// Takes it away, for good.
+    pub(crate) fn end(&mut self) {
+        self.pending = false;
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Spinner {
     fn drop(&mut self) {
         self.end();
     }

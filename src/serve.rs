@@ -13,6 +13,7 @@ mod logging;
 mod own_traces;
 
 use crate::opened::{Opened, Room};
+use crate::patience::Patience;
 use crate::refused::{self, Refused};
 use crate::{registry, stop};
 use address::Listen;
@@ -103,6 +104,8 @@ pub(crate) struct Arguments {
     registry: Option<PathBuf>,
     #[command(flatten)]
     room: Room,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Runs until a signal comes.
@@ -119,7 +122,7 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let traces = runtime.block_on(async { logging::start(&endpoints) })?;
     let store = Opened::new(&arguments.room, registry, &directory)?;
-    let engine = Engine::new(store.source(&directory), &store.rules, query::Limits::default())?;
+    let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let stop = runtime.block_on(async { stop::Stop::new() });
     announce(&endpoints, &directory)?;
@@ -193,11 +196,16 @@ impl Sockets {
         let web = web.merge(query::serve::http::routes(engine.clone(), Arc::clone(&gate)));
         let flight = query::serve::flight::routes(engine.clone(), Arc::clone(&gate));
         let mut receivers = tokio::task::JoinSet::new();
-        let routed = [(self.grpc, routers.grpc), (self.http, routers.http), (self.flight, flight)];
-        for (socket, router) in routed {
+        use server::Peer::{Reader, Sender};
+        let routed = [
+            (self.grpc, routers.grpc, Sender),
+            (self.http, routers.http, Sender),
+            (self.flight, flight, Reader),
+        ];
+        for (socket, router, peer) in routed {
             let Some(socket) = socket else { continue };
             let shutdown = stop.asked();
-            receivers.spawn(server::run(socket, router, limits, Arc::clone(&connections), shutdown));
+            receivers.spawn(server::run(socket, router, peer, limits, Arc::clone(&connections), shutdown));
         }
         if let Some(socket) = self.postgres {
             receivers.spawn(query::serve::postgres::run(socket, engine, gate, stop.asked()));
@@ -205,8 +213,9 @@ impl Sockets {
         // Goes last, so that whoever asks sees that we are no longer ready.
         let (drained, is_drained) = tokio::sync::oneshot::channel::<()>();
         let shutdown = async { drop(is_drained.await) };
-        let web =
-            self.web.map(|socket| tokio::spawn(server::run(socket, web, limits, connections, shutdown)));
+        let web = self
+            .web
+            .map(|socket| tokio::spawn(server::run(socket, web, Reader, limits, connections, shutdown)));
         let all = async {
             stop.asked().await;
             tracing::info!("stopping: finishing what was begun; a second signal stops at once");

@@ -69,6 +69,21 @@ impl Look {
         hidden
     }
 
+    /// How wide a line may be; on nothing but a terminal, as wide as it likes.
+    pub(crate) fn width(self) -> Option<usize> {
+        let known = Table::new().width().filter(|width| *width >= NARROWEST);
+        self.terminal.then(|| known.unwrap_or(USUAL).into())
+    }
+
+    /// Our own text, not the data's, so that it stands out.
+    pub(crate) fn bold(self, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let style = Style::new().bold();
+        format!("{}{text}{}", style.render(), style.render_reset())
+    }
+
     /// A heading, or anything else that should stand out.
     pub(crate) fn strong(self, text: &str) -> Cell {
         let cell = Cell::new(safe(text));

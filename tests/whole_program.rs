@@ -9,6 +9,7 @@ mod whole_program {
     mod codes_page;
     mod completions;
     mod corpus;
+    mod denied;
     mod durability;
     mod example_log;
     mod flight;
@@ -17,6 +18,7 @@ mod whole_program {
     mod help;
     mod hostile;
     mod hostile_senders;
+    mod http_sql;
     mod ingest;
     mod lake;
     mod older_store;

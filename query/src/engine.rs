@@ -1,10 +1,12 @@
 //! One factory of read-only sessions: the tables and functions are set up once, and every statement runs within limits.
 
+mod courtesy;
 mod memory;
 mod moment;
 mod rows;
 mod session;
 
+use courtesy::Courtesy;
 pub(crate) use moment::Moment;
 pub use rows::Rows;
 pub use session::{Prepared, Session};
@@ -30,6 +32,8 @@ pub const CATALOG: &str = "faultline";
 /// The schema of all tables and views.
 pub const SCHEMA: &str = "public";
 
+/// Threads beyond one for each core.
+const SPARE_THREADS: usize = 2;
 /// Behind ingest, whose senders wait for a yes.
 const NICENESS: i32 = 5;
 
@@ -106,7 +110,14 @@ fn runtime() -> std::io::Result<Runtime> {
         // A kernel that refuses leaves us as fast as everyone else.
         rustix::process::nice(NICENESS).ok();
     };
-    Builder::new_multi_thread().thread_name("query").on_thread_start(yield_to_ingest).enable_all().build()
+    // One that does not yield after all must not keep the others waiting.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("query")
+        .on_thread_start(yield_to_ingest)
+        .enable_all()
+        .build()
 }
 
 async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, QueryError> {
@@ -118,6 +129,7 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
         .with_config(config())
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(Courtesy))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_catalog(CATALOG, catalog);
@@ -125,6 +137,7 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
     tables::register(&public, rules.registry())?;
     views::register(&context, &public).await?;
     tables::columns::register(&public).await?;
+    crate::serve::postgres::catalog::register(&context).await?;
     Ok(context.state())
 }
 
@@ -132,7 +145,8 @@ fn config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_information_schema(true);
+        // The PostgreSQL door brings one that also knows PostgreSQL's names of types.
+        .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
     // Errors say where.

@@ -8,8 +8,9 @@ use crate::limits::Limits;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
+use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use std::ops::ControlFlow;
 
 /// How deep a statement may nest: parsing and planning recurse.
 const DEPTH: usize = 64;
@@ -27,7 +28,7 @@ pub fn statement(sql: &str, limits: &Limits) -> Result<Statement, QueryError> {
         return Err(QueryError::new(Kind::Refused, "several statements at once are not allowed")
             .hint("send them one by one"));
     }
-    allow(&statement)?;
+    allow(&statement, limits)?;
     Ok(statement)
 }
 
@@ -51,66 +52,86 @@ pub fn parse(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
     Ok(parser.parse_statements()?.into())
 }
 
-/// Refuses a statement that does more than read.
+/// Refuses a statement that does more than read, or is too wide.
 ///
 /// # Errors
 /// When it is not one of those that are allowed.
-pub fn allow(statement: &Statement) -> Result<(), QueryError> {
+pub fn allow(statement: &Statement, limits: &Limits) -> Result<(), QueryError> {
     match statement {
-        Statement::Statement(statement) => allow_sql(statement),
-        Statement::Explain(explain) => allow(&explain.statement),
+        Statement::Statement(statement) => allow_sql(statement, limits),
+        Statement::Explain(explain) => allow(&explain.statement, limits),
         Statement::CreateExternalTable(_) => Err(QueryError::refused("CREATE EXTERNAL TABLE")),
         Statement::CopyTo(_) => Err(QueryError::refused("COPY")),
         Statement::Reset(_) => Err(QueryError::refused("RESET")),
     }
 }
 
-fn allow_sql(statement: &ast::Statement) -> Result<(), QueryError> {
+fn allow_sql(statement: &ast::Statement, limits: &Limits) -> Result<(), QueryError> {
     use ast::Statement as Sql;
     match statement {
-        Sql::Query(query) => allow_query(query),
-        Sql::Explain { statement, .. } => allow_sql(statement),
+        Sql::Query(query) => match query.visit(&mut Inside { limits }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        },
+        Sql::Explain { statement, .. } => allow_sql(statement, limits),
         Sql::ExplainTable { .. }
         | Sql::ShowTables { .. }
         | Sql::ShowColumns { .. }
         | Sql::ShowVariable { .. }
         | Sql::ShowVariables { .. }
         | Sql::ShowFunctions { .. } => Ok(()),
-        other => Err(QueryError::refused(&words(other))),
-    }
-}
-
-/// A query may hide a statement that writes: `WITH gone AS (DELETE ...) SELECT ...`, `SELECT ... INTO`.
-fn allow_query(query: &Query) -> Result<(), QueryError> {
-    for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-        allow_query(&cte.query)?;
-    }
-    if !query.locks.is_empty() {
-        return Err(QueryError::refused("locking rows"));
-    }
-    allow_body(&query.body)
-}
-
-fn allow_body(body: &SetExpr) -> Result<(), QueryError> {
-    match body {
-        SetExpr::Select(select) if select.into.is_some() => Err(QueryError::refused("SELECT INTO")),
-        SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Table(_) => Ok(()),
-        SetExpr::Query(query) => allow_query(query),
-        SetExpr::SetOperation { left, right, .. } => {
-            allow_body(left)?;
-            allow_body(right)
-        }
         other => Err(QueryError::refused(&first_words(&other.to_string()))),
     }
 }
 
-fn words(statement: &ast::Statement) -> String {
-    first_words(&statement.to_string())
+/// Looks at a query and at all that stand in it: one may hide a statement that writes, as in
+/// `WITH gone AS (DELETE ...) SELECT ...` and `SELECT ... INTO`.
+struct Inside<'l> {
+    limits: &'l Limits,
+}
+
+impl Visitor for Inside<'_> {
+    type Break = QueryError;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
+        let judged = match query.locks.is_empty() {
+            true => self.body(&query.body),
+            false => Err(QueryError::refused("locking rows")),
+        };
+        judged.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+}
+
+impl Inside<'_> {
+    fn body(&self, body: &SetExpr) -> Result<(), QueryError> {
+        match body {
+            SetExpr::Select(select) if select.into.is_some() => Err(QueryError::refused("SELECT INTO")),
+            // Planning so many would take minutes that cannot be interrupted.
+            SetExpr::Select(select) => self.columns(select.projection.len()),
+            SetExpr::Values(_) | SetExpr::Table(_) => Ok(()),
+            // It is a query of its own, and comes by itself.
+            SetExpr::Query(_) => Ok(()),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.body(left)?;
+                self.body(right)
+            }
+            other => Err(QueryError::refused(&first_words(&other.to_string()))),
+        }
+    }
+
+    fn columns(&self, count: usize) -> Result<(), QueryError> {
+        if count <= self.limits.columns { Ok(()) } else { Err(too_wide(count, self.limits)) }
+    }
 }
 
 /// Enough of a statement to recognise it.
 fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+fn too_wide(columns: usize, limits: &Limits) -> QueryError {
+    let message = format!("the answer would have {columns} columns; at most {} are given", limits.columns);
+    QueryError::new(Kind::Limit(Limit::Columns), message).hint("name the columns you need")
 }
 
 /// Refuses a plan that changes anything: the second lock.
@@ -125,10 +146,5 @@ pub fn plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError> {
         QueryError { kind: Kind::Refused, ..error }
     })?;
     let columns = plan.schema().fields().len();
-    if columns > limits.columns {
-        let message =
-            format!("the answer would have {columns} columns; at most {} are given", limits.columns);
-        return Err(QueryError::new(Kind::Limit(Limit::Columns), message).hint("name the columns you need"));
-    }
-    Ok(())
+    if columns > limits.columns { Err(too_wide(columns, limits)) } else { Ok(()) }
 }

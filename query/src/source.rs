@@ -1,6 +1,6 @@
 //! Where rows come from: the store of this process, or a data directory that another one may be writing.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use store::disk::Disk;
 use store::hot::Hot;
@@ -44,9 +44,9 @@ impl Source {
         }
     }
 
-    /// The folder that holds the tables.
-    pub(crate) fn tables(&self) -> PathBuf {
+    /// The data directory.
+    pub(crate) fn folder(&self) -> &Path {
         let (Self::Live { directory, .. } | Self::Directory { directory, .. }) = self;
-        directory.tables()
+        directory.path()
     }
 }

@@ -15,8 +15,9 @@ use datafusion::execution::object_store::{ObjectStoreRegistry, ObjectStoreUrl};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
+use object_store::prefix::PrefixStore;
 use std::sync::Arc;
-use store::Table;
+use store::{TABLES, Table};
 use stored::Stored;
 use taxonomy::Registry;
 use url::Url;
@@ -51,10 +52,8 @@ pub(crate) fn register(schema: &MemorySchemaProvider, registry: &Registry) -> Re
 
 /// What files are reached by: the folder of the tables and nothing else; nothing is spilled to the disk.
 pub(crate) fn runtime_env(source: &Source) -> Result<Arc<RuntimeEnv>> {
-    let folder = source.tables();
-    // There are no tables before the first row is sealed.
-    std::fs::create_dir_all(&folder)?;
-    let store = LocalFileSystem::new_with_prefix(folder)?;
+    // There are no tables before the first row is sealed, and whoever only reads must not make their folder.
+    let store = PrefixStore::new(LocalFileSystem::new_with_prefix(source.folder())?, TABLES);
     RuntimeEnvBuilder::new()
         .with_object_store_registry(Arc::new(OnlyOurTables(Arc::new(store))))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))

@@ -8,11 +8,13 @@
 //! SELECT ...
 //! ```
 
+use crate::tables::columns::ABOUT_THE_DAY;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, view::ViewTable};
 use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 use store::Table;
+use store::lake::layout::PARTITION;
 
 /// A view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,17 @@ macro_rules! views {
 }
 
 /// All views; one may build on those before it.
-pub const ALL: &[View] = &views!["errors", "warnings"];
+pub const ALL: &[View] = &views![
+    "errors",
+    "warnings",
+    "error_groups",
+    "error_rates",
+    "quota_state",
+    "trust_denials",
+    "confirmations",
+    "retry_loops",
+    "conformance",
+];
 
 /// The view of a name.
 #[must_use]
@@ -52,7 +64,8 @@ impl View {
         let own = comments.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == column);
         let stored = [Table::Events, Table::Traffic].into_iter().flat_map(|table| table.columns());
         let stored = stored.filter(|known| known.name == column).map(|known| known.about);
-        own.map(|(_, about)| about).or_else(|| stored.into_iter().next())
+        let day = (column == PARTITION).then_some(ABOUT_THE_DAY);
+        own.map(|(_, about)| about).or_else(|| stored.into_iter().next()).or(day)
     }
 }
 

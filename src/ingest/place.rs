@@ -6,7 +6,7 @@ use super::destination::{Delivery, Destination};
 use super::ledger::{Ledger, LedgerError};
 use crate::opened::Opened;
 use crate::refused::Refused;
-use crate::{registry, terminal};
+use crate::{places, registry, terminal};
 use anyhow::Context;
 use collector::Pipeline;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,6 @@ use std::time::Duration;
 use store::keeper::Keeper;
 use store::{DataDirectory, DirectoryError, DirectoryLock, LockError};
 
-/// Where everything is kept when nothing is said.
-const DATA_DIR: &str = "faultline-data";
 /// The ledger's name in a data directory.
 const LEDGER: &str = "ingest.json";
 
@@ -36,7 +34,7 @@ impl Place {
 
     fn directory(arguments: &Arguments) -> anyhow::Result<Self> {
         let registry = registry::load(arguments.registry.as_deref())?;
-        let path = data_dir(arguments);
+        let path = places::data_dir(arguments.data_dir.as_deref());
         let (directory, lock) = DataDirectory::claim(&path).map_err(|error| taken(&path, &error))?;
         let Opened { pipeline, keeper, replay, .. } = Opened::new(&arguments.room, registry, &directory)?;
         if replay.damaged > 0 || replay.unreadable_segments > 0 {
@@ -47,7 +45,7 @@ impl Place {
 
     fn server(arguments: &Arguments, target: &Target) -> anyhow::Result<Self> {
         let server = Server::new(target, &arguments.defaults()).map_err(anyhow::Error::msg)?;
-        let ledger = state_folder()?.join(target.file_name());
+        let ledger = places::state_folder()?.join(target.file_name());
         Ok(Self::Server { server: Some(Box::new(server)), ledger })
     }
 
@@ -84,13 +82,6 @@ impl Place {
     }
 }
 
-/// As given, or else as the environment says, as for `serve`.
-fn data_dir(arguments: &Arguments) -> PathBuf {
-    let named =
-        || std::env::var_os("FAULTLINE_DATA_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
-    arguments.data_dir.clone().or_else(named).unwrap_or_else(|| DATA_DIR.into())
-}
-
 /// Why a directory cannot be had; a server that has it can take files, too.
 fn taken(path: &Path, error: &DirectoryError) -> Refused {
     let DirectoryError::Taken(LockError::Held { .. }) = error else { return Refused::directory(error) };
@@ -101,14 +92,4 @@ fn taken(path: &Path, error: &DirectoryError) -> Refused {
     let url = address
         .map_or_else(|| "URL, the address of its OTLP/HTTP listener".to_owned(), |at| format!("http://{at}"));
     Refused::directory(format!("{error}; or send to the server that runs there, with --to {url}"))
-}
-
-/// Where programs of this user remember things.
-fn state_folder() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
-    let state = state.context(
-        "there is no place to remember what was ingested: set HOME or XDG_STATE_HOME to a folder of yours",
-    )?;
-    Ok(state.join("faultline"))
 }

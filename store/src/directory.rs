@@ -45,7 +45,7 @@ pub enum DirectoryError {
 }
 
 /// The folder of the sealed tables.
-pub(crate) const TABLES: &str = "tables";
+pub const TABLES: &str = "tables";
 /// The folder of what was found bad.
 pub(crate) const SET_ASIDE: &str = "set-aside";
 

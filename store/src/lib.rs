@@ -29,6 +29,6 @@ pub mod rows;
 pub mod schema;
 pub mod snapshot;
 
-pub use directory::{DataDirectory, DirectoryError, write_whole};
+pub use directory::{DataDirectory, DirectoryError, TABLES, write_whole};
 pub use lock::{DirectoryLock, LockError};
 pub use schema::Table;

@@ -11,8 +11,11 @@
 //! Steps 5 and 6 are guesses, and marked `inferred`. Exact entries of any dialect come before ranges of
 //! any dialect. After the lookup come the corrections that real emitters need; they are data, too.
 
+mod bare;
 mod exact;
 mod operator;
+
+pub use bare::LookedUp;
 
 use crate::category::Category;
 use crate::code::Code;

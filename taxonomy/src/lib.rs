@@ -76,6 +76,7 @@ pub mod time;
 
 pub use category::{Category, Recovery, Severity};
 pub use classifier::{Classifier, Origin, Rules};
+pub use classify::LookedUp;
 pub use context::Field;
 pub use denial::DangerLevel;
 pub use dialect::Dialect;

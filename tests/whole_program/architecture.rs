@@ -6,16 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Who may name whom. A crate that is not here may not exist; an edge that is not here may not either.
-const ALLOWED: [(&str, &[&str]); 5] = [
+const ALLOWED: [(&str, &[&str]); 6] = [
     ("taxonomy", &[]),
     ("demo", &[]),
     ("store", &["taxonomy"]),
     ("collector", &["store", "taxonomy"]),
-    ("faultline", &["collector", "demo", "store", "taxonomy"]),
+    ("query", &["store", "taxonomy"]),
+    ("faultline", &["collector", "demo", "query", "store", "taxonomy"]),
 ];
 
 /// Where the product's own code is.
-const SOURCES: [&str; 5] = ["src", "taxonomy/src", "store/src", "collector/src", "demo/src"];
+const SOURCES: [&str; 6] =
+    ["src", "taxonomy/src", "store/src", "collector/src", "query/src", "demo/src"];
 
 /// The members of the workspace, with their manifests.
 fn members() -> BTreeMap<String, toml::Table> {

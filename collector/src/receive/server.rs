@@ -77,16 +77,26 @@ impl Connections {
     }
 }
 
+/// What it means when a peer closes its side of a connection while it waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// It has said everything, and still wants to know whether that is safe.
+    Sender,
+    /// It has gone, and nobody is left to read the answer.
+    Reader,
+}
+
 /// Serves `router` on `listener` until `shutdown` is ready. Then no connection is accepted any more, requests
 /// that were begun have `Limits::drain` to finish, and what is left is dropped.
 pub async fn run(
     listener: TcpListener,
     router: Router,
+    peer: Peer,
     limits: Limits,
     connections: Arc<Connections>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let mut server = Server::new(router, limits, connections);
+    let mut server = Server::new(router, peer, limits, connections);
     tokio::pin!(shutdown);
     tokio::select! {
         () = &mut shutdown => {}
@@ -107,11 +117,11 @@ struct Server {
 }
 
 impl Server {
-    fn new(router: Router, limits: Limits, connections: Arc<Connections>) -> Self {
+    fn new(router: Router, peer: Peer, limits: Limits, connections: Arc<Connections>) -> Self {
         Self {
             router,
             limits,
-            builder: Arc::new(builder()),
+            builder: Arc::new(builder(peer)),
             slots: Arc::new(Semaphore::new(limits.connections)),
             connections,
             graceful: GracefulShutdown::new(),
@@ -220,13 +230,12 @@ async fn serve_stream<S>(
     }
 }
 
-fn builder() -> Builder<TokioExecutor> {
+fn builder(peer: Peer) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        // A sender may close its side when it has said everything: it still wants its answer.
-        .half_close(true)
+        .half_close(peer == Peer::Sender)
         // The stream itself watches heads that have begun; this bounds the wait for their first byte.
         .header_read_timeout(IDLE)
         .max_buf_size(HEAD_BYTES);

@@ -5,7 +5,7 @@ use super::memory::OneQuery;
 use super::moment::Moment;
 use super::rows::{Rows, too_slow};
 use crate::error::{Kind, QueryError};
-use crate::guard;
+use crate::{guard, types};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -61,6 +61,22 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
+    fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
+        let ParamValues::List(mut values) = values else { return Ok(values) };
+        for (place, (value, wanted)) in values.iter_mut().zip(self.parameters()?).enumerate() {
+            let Some(wanted) = wanted.filter(|wanted| *wanted != value.value.data_type()) else { continue };
+            value.value = value.value.cast_to(&wanted).map_err(|error| {
+                let message =
+                    format!("parameter ${} is no {}: {}", place + 1, types::name_of(&wanted), error);
+                QueryError::new(Kind::Invalid, message)
+            })?;
+        }
+        Ok(ParamValues::List(values))
+    }
+}
+
 impl Session {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let time = shared.limits.time;
@@ -93,7 +109,7 @@ impl Session {
     /// # Errors
     /// As [`Self::prepare`].
     pub async fn prepare_statement(&self, statement: Statement) -> Result<Prepared, QueryError> {
-        guard::allow(&statement)?;
+        guard::allow(&statement, &self.shared.limits)?;
         let shared = Arc::clone(&self.shared);
         let planned = self.shared.handle()?.spawn(async move {
             let plan = shared.state.statement_to_plan(statement).await?;
@@ -112,13 +128,14 @@ impl Session {
     /// # Errors
     /// When a parameter is missing or does not fit.
     pub fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
+        let parameters = prepared.fitted(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
             return Err(QueryError::new(Kind::Invalid, format!("parameter {missing} has no value")));
         }
         // Values can make a plan what its text did not look like.
         guard::plan(&plan, &self.shared.limits)?;
-        let schema = plain(plan.schema().as_arrow());
+        let schema = with_types_of_values(&prepared.schema, plan.schema().as_arrow());
         Ok(Prepared { plan, schema })
     }
 
@@ -127,12 +144,12 @@ impl Session {
     /// # Errors
     /// When a parameter is missing or does not fit, or too many others are running.
     pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
-        let Prepared { plan, .. } = self.bind(prepared, parameters)?;
+        let Prepared { plan, schema } = self.bind(prepared, parameters)?;
         let turn = self.turn().await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
-        let (state, schema, time) = (self.state()?, Arc::clone(&prepared.schema), self.time);
+        let (state, columns, time) = (self.state()?, Arc::clone(&schema), self.time);
         let query = self.shared.handle()?.spawn(async move {
-            let run = send_all(state, plan, schema, &sender, turn);
+            let run = send_all(state, plan, columns, &sender, turn);
             let error = match tokio::time::timeout(time, run).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
@@ -141,7 +158,7 @@ impl Session {
             // Nobody may be there to hear it.
             drop(sender.send(Err(error)).await);
         });
-        Ok(Rows::new(Arc::clone(&prepared.schema), batches, query.abort_handle(), time, &self.shared.limits))
+        Ok(Rows::new(schema, batches, query.abort_handle(), time, &self.shared.limits))
     }
 
     /// Prepares and runs a statement without parameters.
@@ -175,6 +192,8 @@ impl Session {
         let mut state = SessionStateBuilder::new_from_existing(shared.state.clone())
             .with_runtime_env(Arc::new(environment))
             .build();
+        // now() is when the statement began to run, not when the engine was made.
+        state.mark_start_execution();
         state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone())));
         Ok(state)
     }
@@ -206,6 +225,19 @@ async fn send_all(
 fn plain(schema: &Schema) -> SchemaRef {
     let field = |field: &Arc<Field>| Field::new(field.name(), plain_type(field.data_type()), true);
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+/// A column that is a parameter, as in `SELECT $1`, has no type until there is a value; the others stay as they were told.
+fn with_types_of_values(prepared: &SchemaRef, bound: &Schema) -> SchemaRef {
+    let is_open = |field: &Arc<Field>| *field.data_type() == DataType::Null;
+    if !prepared.fields().iter().any(is_open) {
+        return Arc::clone(prepared);
+    }
+    let bound = plain(bound);
+    let fields = prepared.fields().iter().zip(bound.fields());
+    Arc::new(Schema::new(
+        fields.map(|(told, bound)| Arc::clone(if is_open(told) { bound } else { told })).collect::<Vec<_>>(),
+    ))
 }
 
 fn plain_type(data_type: &DataType) -> DataType {

@@ -10,6 +10,7 @@ mod format;
 use super::gate::{Credentials, SharedGate};
 use crate::engine::Engine;
 use crate::error::{Kind, QueryError};
+use crate::parameters::parameters;
 use answer::{Answer, failed, unauthorized};
 use axum::Router;
 use axum::body::Bytes;
@@ -17,7 +18,6 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use datafusion::common::{ParamValues, ScalarValue};
 use format::Format;
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,8 +70,7 @@ async fn respond(engine: &Engine, headers: &HeaderMap, body: &Bytes) -> Result<A
     let most = asked.max_rows.unwrap_or(limits.rows).min(limits.rows);
     let session = engine.session();
     let prepared = session.prepare(&asked.query).await?;
-    let params = asked.params.iter().map(parameter).collect::<Result<Vec<_>, _>>()?;
-    let rows = session.run(&prepared, ParamValues::from(params)).await?;
+    let rows = session.run(&prepared, parameters(&asked.params)?).await?;
     Answer::gather(rows, format, most, limits.answer_bytes, began).await
 }
 
@@ -95,23 +94,4 @@ impl Asked {
 fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.strip_prefix("Bearer ")).map_or(Credentials::None, Credentials::Bearer)
-}
-
-/// A value of JSON as one of SQL. Times are texts, which the engine reads where a time is wanted.
-fn parameter(value: &Value) -> Result<ScalarValue, QueryError> {
-    Ok(match value {
-        Value::Null => ScalarValue::Null,
-        Value::Bool(value) => ScalarValue::Boolean(Some(*value)),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => ScalarValue::Int64(Some(whole)),
-            None => ScalarValue::Float64(number.as_f64()),
-        },
-        Value::String(text) => ScalarValue::Utf8(Some(text.clone())),
-        Value::Array(_) | Value::Object(_) => {
-            return Err(QueryError::new(
-                Kind::Invalid,
-                "a parameter is a text, a number, true, false or null",
-            ));
-        }
-    })
 }

@@ -12,6 +12,9 @@ use store::lake::layout::PARTITION;
 pub(super) const NAME: &str = "columns";
 pub(super) const ABOUT: &str = "What every column of every table and view holds";
 
+/// What the partition column holds.
+pub(crate) const ABOUT_THE_DAY: &str = "The day of the row's time, UTC; naming it saves reading other days";
+
 const COLUMNS: [(&str, &str); 6] = [
     ("table_name", "The table or view"),
     ("column_name", "The column"),
@@ -29,9 +32,7 @@ pub fn about(table: &str, column: &str) -> Option<&'static str> {
     };
     let stored = STORED.into_iter().find(|stored| stored.name() == table);
     match (table, stored) {
-        (_, Some(_)) if column == PARTITION => {
-            Some("The day of the row's time, UTC; naming it saves reading other days")
-        }
+        (_, Some(_)) if column == PARTITION => Some(ABOUT_THE_DAY),
         (_, Some(stored)) => {
             stored.columns().iter().find(|known| known.name == column).map(|known| known.about)
         }

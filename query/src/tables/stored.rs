@@ -67,15 +67,16 @@ impl Stored {
         &self,
         state: &dyn Session,
         snapshot: &Snapshot,
-        predicate: Option<Arc<dyn PhysicalExpr>>,
+        predicate: Option<&Arc<dyn PhysicalExpr>>,
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let files = fitting(self.schema(), predicate.as_ref(), &snapshot.files.files)?;
+        let files = fitting(self.schema(), predicate, &snapshot.files.files)?;
         if files.is_empty() {
             return Ok(None);
         }
-        let mut source = ParquetSource::new(self.schema.clone())
+        // The filters come by themselves, once the engine has found out that the source can use them.
+        let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(TableParquetOptions {
                 global: state.config_options().execution.parquet.clone(),
                 ..TableParquetOptions::default()
@@ -84,9 +85,6 @@ impl Stored {
                 state.runtime_env().object_store(url()?)?,
                 state.runtime_env().cache_manager.get_file_metadata_cache(),
             )));
-        if let Some(predicate) = predicate {
-            source = source.with_predicate(predicate);
-        }
         let groups = self.groups(files, state.config().target_partitions());
         let order = if groups.iter().all(|group| group.len() == 1) { self.order()? } else { Vec::new() };
         let scan = FileScanConfigBuilder::new(url()?, Arc::new(source))
@@ -197,7 +195,7 @@ impl TableProvider for Stored {
         };
         let snapshot = moment.snapshot(self.table).await?;
         let predicate = self.predicate(state, filters)?;
-        let sealed = self.sealed(state, &snapshot, predicate, projection, limit)?;
+        let sealed = self.sealed(state, &snapshot, predicate.as_ref(), projection, limit)?;
         let unsealed = self.unsealed(snapshot, projection, limit)?;
         match (sealed, unsealed) {
             (Some(sealed), Some(unsealed)) => UnionExec::try_new(vec![sealed, unsealed]),

@@ -1,6 +1,7 @@
 //! Pieces to a running server, over plain HTTP: `POST /v1/envelopes`, compressed, each under its key.
 
 use super::No;
+use crate::client::{self, Http};
 use bytes::Bytes;
 use collector::counters::ByCategory;
 use collector::pipeline::{Answer, Defaults, Rejected};
@@ -8,9 +9,6 @@ use collector::receive::envelopes::LINES;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
@@ -35,24 +33,8 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const EXAMPLE: &str = "give one as in http://127.0.0.1:4318";
-        let uri: Uri = text.parse().map_err(|error| format!("this is no address ({error}); {EXAMPLE}"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                return Err(
-                    "https is not spoken yet; send to a server on this machine or through a tunnel, \
-                            as in http://127.0.0.1:4318"
-                        .to_owned(),
-                );
-            }
-            _ => return Err(format!("the address must start with http://; {EXAMPLE}")),
-        }
-        let is_ours = ["", "/", "/v1/envelopes"].contains(&uri.path()) && uri.query().is_none();
-        match uri.authority() {
-            Some(authority) if is_ours => Ok(Self { authority: authority.as_str().to_ascii_lowercase() }),
-            _ => Err(format!("the address takes neither a path nor parameters; {EXAMPLE}")),
-        }
+        let authority = client::authority(text, "http://127.0.0.1:4318", "/v1/envelopes")?;
+        Ok(Self { authority })
     }
 }
 
@@ -90,15 +72,14 @@ impl Target {
 
 /// A server that takes pieces.
 pub(crate) struct Server {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Http,
     uri: Uri,
     url: String,
 }
 
 impl Server {
     pub(crate) fn new(target: &Target, defaults: &Defaults) -> Result<Self, String> {
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Ok(Self { client, uri: target.uri(defaults)?, url: target.url() })
+        Ok(Self { client: client::http(), uri: target.uri(defaults)?, url: target.url() })
     }
 
     /// Sends a piece once.
@@ -126,7 +107,9 @@ impl Server {
     async fn ask(&self, request: Request<Full<Bytes>>) -> Result<Answer, No> {
         let response = match self.client.request(request).await {
             Ok(response) => response,
-            Err(error) if error.is_connect() => return Err(No::Away { reason: self.away(&error) }),
+            Err(error) if error.is_connect() => {
+                return Err(No::Away { reason: client::away(&self.url, &error) });
+            }
             Err(error) => return Err(self.broken(&error)),
         };
         let (head, body) = response.into_parts();
@@ -136,24 +119,11 @@ impl Server {
         }
     }
 
-    fn away(&self, error: &dyn std::error::Error) -> String {
-        format!("cannot reach {}: {}; check that a server listens there", self.url, innermost(error))
-    }
-
     /// The connection ended early: what became of the piece will show when it is sent again.
     fn broken(&self, error: &dyn std::error::Error) -> No {
-        let reason = format!("the connection to {} broke: {}", self.url, innermost(error));
+        let reason = client::broken(&self.url, error);
         No::Later { after: Duration::from_millis(500), reason, is_grave: false }
     }
-}
-
-/// What an error comes from: the outer ones only say that there was one.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(source) = last.source() {
-        last = source;
-    }
-    last.to_string()
 }
 
 /// The answer of `/v1/envelopes`, or its refusal.

@@ -26,7 +26,7 @@ async fn start(router: Router, limits: Limits) -> Running {
     let shutdown = async {
         let _ = stopped.await;
     };
-    let task = tokio::spawn(run(listener, router, limits, Arc::clone(&connections), shutdown));
+    let task = tokio::spawn(run(listener, router, Peer::Sender, limits, Arc::clone(&connections), shutdown));
     Running { address, connections, stop, task }
 }
 

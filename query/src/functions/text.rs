@@ -1,0 +1,96 @@
+//! Texts in, texts out: what our functions of texts share.
+
+use arrow::array::{Array, ArrayRef, StringViewArray, StringViewBuilder};
+use arrow::datatypes::DataType;
+use datafusion::common::cast::as_string_view_array;
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::ColumnarValue;
+use std::sync::Arc;
+
+/// The type that arguments are brought into and results are in.
+pub(super) const TEXT: DataType = DataType::Utf8View;
+
+/// Texts however they lie in memory, and numbers, become texts.
+pub(super) fn coerced(function: &str, given: &[DataType], wanted: usize) -> Result<Vec<DataType>> {
+    if given.len() != wanted {
+        return plan_err!("{function} takes {wanted} argument(s), and was given {}", given.len());
+    }
+    match given.iter().find(|data_type| !is_text(data_type)) {
+        Some(other) => plan_err!("{function} takes texts and numbers, and was given {other}"),
+        None => Ok(vec![TEXT; wanted]),
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        other => other.is_numeric(),
+    }
+}
+
+/// Calls a function of one text for each row; nothing for nothing. A row like the one before costs nothing.
+pub(super) fn each(
+    texts: &ColumnarValue,
+    mut function: impl FnMut(&str) -> Result<Option<String>>,
+) -> Result<ColumnarValue> {
+    match texts {
+        ColumnarValue::Scalar(scalar) => {
+            let text = scalar.try_as_str().flatten();
+            let result = text.map(&mut function).transpose()?.flatten();
+            Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(result)))
+        }
+        ColumnarValue::Array(texts) => {
+            let texts = as_string_view_array(texts)?;
+            Ok(ColumnarValue::Array(of_rows(texts.len(), |row| value(texts, row), function)?))
+        }
+    }
+}
+
+/// Calls a function of two texts for each row; nothing when one is missing.
+pub(super) fn each_pair(
+    pair: &[ColumnarValue; 2],
+    rows: usize,
+    mut function: impl FnMut(&str, &str) -> Result<Option<String>>,
+) -> Result<ColumnarValue> {
+    let is_scalar = pair.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
+    let [first, second] = pair;
+    let (first, second) = (first.to_array(rows)?, second.to_array(rows)?);
+    let (first, second) = (as_string_view_array(&first)?, as_string_view_array(&second)?);
+    let both = |row| value(first, row).zip(value(second, row));
+    let result = of_rows(rows, both, |(first, second)| function(first, second))?;
+    match is_scalar && rows > 0 {
+        true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
+        false => Ok(ColumnarValue::Array(result)),
+    }
+}
+
+fn value(texts: &StringViewArray, row: usize) -> Option<&str> {
+    texts.is_valid(row).then(|| texts.value(row))
+}
+
+/// Tables are sorted by service and code, so neighbours are mostly the same.
+fn of_rows<T: PartialEq>(
+    rows: usize,
+    input: impl Fn(usize) -> Option<T>,
+    mut function: impl FnMut(T) -> Result<Option<String>>,
+) -> Result<ArrayRef>
+where
+    T: Copy,
+{
+    let mut results = StringViewBuilder::with_capacity(rows);
+    let mut last: Option<(T, Option<String>)> = None;
+    for row in 0..rows {
+        let Some(value) = input(row) else {
+            results.append_null();
+            continue;
+        };
+        let result = match last.take() {
+            Some((known, result)) if known == value => result,
+            _ => function(value)?,
+        };
+        results.append_option(result.as_deref());
+        last = Some((value, result));
+    }
+    Ok(Arc::new(results.finish()))
+}

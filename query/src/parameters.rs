@@ -1,0 +1,31 @@
+//! The values of a statement's parameters, as they come in JSON.
+
+use crate::error::{Kind, QueryError};
+use datafusion::common::{ParamValues, ScalarValue};
+use serde_json::Value;
+
+/// Values of JSON as those of SQL, `$1` first. Times are texts, which the engine reads where a time is wanted.
+///
+/// # Errors
+/// When one of them is a list or an object.
+pub fn parameters(values: &[Value]) -> Result<ParamValues, QueryError> {
+    values.iter().map(parameter).collect::<Result<Vec<_>, _>>().map(ParamValues::from)
+}
+
+fn parameter(value: &Value) -> Result<ScalarValue, QueryError> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Bool(value) => ScalarValue::Boolean(Some(*value)),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => ScalarValue::Int64(Some(whole)),
+            None => ScalarValue::Float64(number.as_f64()),
+        },
+        Value::String(text) => ScalarValue::Utf8(Some(text.clone())),
+        Value::Array(_) | Value::Object(_) => {
+            return Err(QueryError::new(
+                Kind::Invalid,
+                "a parameter is a text, a number, true, false or null",
+            ));
+        }
+    })
+}

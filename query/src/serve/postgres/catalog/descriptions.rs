@@ -1,0 +1,111 @@
+//! What tables and columns hold, where `\d+` and other clients look for it: `obj_description` and `col_description`.
+
+use crate::engine::SCHEMA;
+use crate::tables;
+use arrow::array::{Array, ArrayRef, Int64Array, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion::common::cast::{as_int64_array, as_string_array};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::prelude::SessionContext;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Descriptions by the number of a table, and that of a column, or 0 for the table itself.
+type Descriptions = BTreeMap<(i64, i64), String>;
+
+/// Adds the functions to a session whose catalog is complete.
+pub(super) async fn register(context: &SessionContext) -> Result<()> {
+    let descriptions = Arc::new(read(context).await?);
+    for (name, what) in [("obj_description", What::Table), ("col_description", What::Column)] {
+        let signature = match what {
+            What::Table => Signature::one_of(
+                vec![
+                    datafusion::logical_expr::TypeSignature::Any(1),
+                    datafusion::logical_expr::TypeSignature::Any(2),
+                ],
+                Volatility::Stable,
+            ),
+            What::Column => Signature::any(2, Volatility::Stable),
+        };
+        let descriptions = Arc::clone(&descriptions);
+        context.register_udf(ScalarUDF::from(Describe { name, what, descriptions, signature }));
+    }
+    Ok(())
+}
+
+/// The numbers of tables and columns, from the catalog that gives them.
+async fn read(context: &SessionContext) -> Result<Descriptions> {
+    let sql = format!(
+        "SELECT CAST(c.oid AS BIGINT), c.relname, CAST(a.attnum AS BIGINT), a.attname \
+         FROM pg_catalog.pg_attribute a \
+         JOIN pg_catalog.pg_class c ON a.attrelid = c.oid \
+         JOIN pg_catalog.pg_namespace n ON c.relnamespace = n.oid WHERE n.nspname = '{SCHEMA}'"
+    );
+    let mut descriptions = Descriptions::new();
+    for batch in context.sql(&sql).await?.collect().await? {
+        let (tables, numbers) = (as_int64_array(batch.column(0))?, as_int64_array(batch.column(2))?);
+        let (names, columns) = (as_string_array(batch.column(1))?, as_string_array(batch.column(3))?);
+        for row in 0..batch.num_rows() {
+            let (table, name) = (tables.value(row), names.value(row));
+            if let Some((_, about)) = tables::described().find(|(known, _)| *known == name) {
+                descriptions.insert((table, 0), about.to_owned());
+            }
+            if let Some(about) = tables::columns::about(name, columns.value(row)) {
+                descriptions.insert((table, numbers.value(row)), about.to_owned());
+            }
+        }
+    }
+    Ok(descriptions)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    Table,
+    Column,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Describe {
+    name: &'static str,
+    what: What,
+    descriptions: Arc<Descriptions>,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Describe {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let tables = numbers(&arrays[0])?;
+        let columns = if self.what == What::Column { Some(numbers(&arrays[1])?) } else { None };
+        let found = |row: usize| {
+            let column = columns.as_ref().map_or(0, |columns| columns.value(row));
+            let is_null = tables.is_null(row) || columns.as_ref().is_some_and(|columns| columns.is_null(row));
+            self.descriptions.get(&(tables.value(row), column)).filter(|_| !is_null)
+        };
+        let found: StringArray = (0..tables.len()).map(found).collect();
+        if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
+        }
+        Ok(ColumnarValue::Array(Arc::new(found)))
+    }
+}
+
+fn numbers(array: &ArrayRef) -> Result<Int64Array> {
+    Ok(as_int64_array(&cast(array, &DataType::Int64)?)?.clone())
+}

@@ -1,0 +1,143 @@
+//! Functions of PostgreSQL that clients call to learn about the server. Most of what they ask about, there is not; those
+//! say so with a constant.
+
+use super::super::settings::{self, SERVER_VERSION};
+use crate::engine::CATALOG;
+use arrow::array::{Array, StringArray};
+use arrow::datatypes::DataType;
+use datafusion::common::cast::as_string_array;
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+
+/// What everyone may do and see.
+const TRUE: [&str; 9] = [
+    "pg_function_is_visible",
+    "pg_type_is_visible",
+    "pg_operator_is_visible",
+    "pg_collation_is_visible",
+    "pg_has_role",
+    "has_function_privilege",
+    "has_sequence_privilege",
+    "has_type_privilege",
+    "has_column_privilege",
+];
+
+/// What there is nothing to say of.
+const NOTHING: [&str; 16] = [
+    "inet_server_addr",
+    "inet_client_addr",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_function_result",
+    "pg_get_function_sqlbody",
+    "pg_get_functiondef",
+    "pg_get_indexdef",
+    "pg_get_ruledef",
+    "pg_get_serial_sequence",
+    "pg_get_triggerdef",
+    "pg_get_viewdef",
+    "pg_size_pretty",
+    "pg_tablespace_location",
+    "shobj_description",
+    "pg_get_partition_constraintdef",
+];
+
+/// Sizes that nobody keeps.
+const UNKNOWN_SIZES: [&str; 4] =
+    ["pg_database_size", "pg_table_size", "pg_indexes_size", "pg_tablespace_size"];
+
+/// Adds the functions to a session.
+pub(super) fn register(context: &SessionContext) {
+    let version = format!("PostgreSQL {SERVER_VERSION} (Faultline {})", env!("CARGO_PKG_VERSION"));
+    let mut says = vec![
+        ("version", ScalarValue::from(version.as_str())),
+        ("session_user", ScalarValue::from(CATALOG)),
+        ("pg_get_userbyid", ScalarValue::from(CATALOG)),
+        ("pg_is_in_recovery", ScalarValue::from(false)),
+    ];
+    says.extend(TRUE.map(|name| (name, ScalarValue::from(true))));
+    says.extend(NOTHING.map(|name| (name, ScalarValue::Utf8(None))));
+    says.extend(UNKNOWN_SIZES.map(|name| (name, ScalarValue::Int64(None))));
+    for (name, answer) in says {
+        context.register_udf(ScalarUDF::from(Says { name, answer, signature: anything() }));
+    }
+    context.register_udf(ScalarUDF::from(CurrentSetting { signature: texts() }));
+}
+
+fn anything() -> Signature {
+    Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable)
+}
+
+fn texts() -> Signature {
+    let named = TypeSignature::Exact(vec![DataType::Utf8]);
+    let or_nothing = TypeSignature::Exact(vec![DataType::Utf8, DataType::Boolean]);
+    Signature::one_of(vec![named, or_nothing], Volatility::Stable)
+}
+
+/// Answers the same to everything.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Says {
+    name: &'static str,
+    answer: ScalarValue,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Says {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.answer.data_type())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Scalar(self.answer.clone()))
+    }
+}
+
+/// `current_setting(name)`: what holds for a connection that has set nothing.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CurrentSetting {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for CurrentSetting {
+    fn name(&self) -> &str {
+        "current_setting"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let names = as_string_array(&arrays[0])?;
+        let or_nothing = arrays.len() > 1;
+        let value = |name: Option<&str>| match name {
+            None => Ok(None),
+            Some(name) => match settings::default(name) {
+                None if !or_nothing => plan_err!("there is no setting '{name}'"),
+                value => Ok(value),
+            },
+        };
+        let values = names.iter().map(value).collect::<Result<StringArray>>()?;
+        if values.len() == 1 {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
+        }
+        Ok(ColumnarValue::Array(Arc::new(values)))
+    }
+}

@@ -1,0 +1,193 @@
+//! What a statement asks for: rows, or something of the connection itself, which is answered here and not by the engine.
+
+use super::names;
+use crate::error::{Kind, QueryError};
+use crate::guard;
+use crate::limits::Limits;
+use datafusion::sql::parser::{ResetStatement, Statement};
+use datafusion::sql::sqlparser::ast::{
+    self, CloseCursor, ContextModifier, DiscardObject, Expr, FetchDirection, ObjectName, Query, Set, Value,
+};
+
+/// What a statement asks for.
+#[derive(Debug, Clone)]
+pub(super) enum Command {
+    /// Rows.
+    Query(Question),
+    Begin,
+    Commit,
+    Rollback,
+    /// Back to a savepoint: there is nothing to undo, but a failed transaction goes on.
+    RollbackTo,
+    /// Nothing but this answer: there is nothing to go back to.
+    Said(&'static str),
+    /// A new value, or the default again.
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
+    /// The default of one setting, or of all.
+    Reset(Option<String>),
+    Show(String),
+    /// Forgets everything, or nothing.
+    Discard(bool),
+    /// Forgets one statement, or all.
+    Deallocate(Option<String>),
+    /// Closes one cursor, or all.
+    Close(Option<String>),
+    Declare {
+        name: String,
+        hold: bool,
+        question: Question,
+    },
+    /// The next rows of a cursor; all that are left when there is no number.
+    Fetch {
+        name: String,
+        count: Option<usize>,
+    },
+}
+
+/// A statement that gives rows.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) statement: Box<Statement>,
+    /// What the columns are called, when the statement tells.
+    pub(super) names: Option<Vec<String>>,
+}
+
+impl Question {
+    /// A question, if it may be asked.
+    fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
+        guard::allow(&statement, limits)?;
+        Ok(Self { names: names::of(&statement), statement: Box::new(statement) })
+    }
+}
+
+impl Command {
+    /// What a statement asks for, if it is allowed.
+    pub(super) fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
+        let own = match &statement {
+            Statement::Statement(sql) => Self::of_sql(sql, limits)?,
+            Statement::Reset(ResetStatement::Variable(name)) => Some(Self::Reset(not_all(&name.to_string()))),
+            _ => None,
+        };
+        match own {
+            Some(command) => Ok(command),
+            None => Question::of(statement, limits).map(Self::Query),
+        }
+    }
+
+    fn of_sql(statement: &ast::Statement, limits: &Limits) -> Result<Option<Self>, QueryError> {
+        use ast::Statement as Sql;
+        Ok(Some(match statement {
+            Sql::StartTransaction { statements, exception: None, .. } if statements.is_empty() => Self::Begin,
+            Sql::Commit { .. } => Self::Commit,
+            Sql::Rollback { savepoint: None, .. } => Self::Rollback,
+            Sql::Rollback { .. } => Self::RollbackTo,
+            Sql::Savepoint { .. } => Self::Said("SAVEPOINT"),
+            Sql::ReleaseSavepoint { .. } => Self::Said("RELEASE"),
+            Sql::Set(set) => Self::of_set(set)?,
+            Sql::ShowVariable { variable } => {
+                let words: Vec<_> = variable.iter().map(|word| word.value.to_lowercase()).collect();
+                match words.join(" ").as_str() {
+                    "transaction isolation level" => Self::Show("transaction_isolation".to_owned()),
+                    "time zone" => Self::Show("TimeZone".to_owned()),
+                    // The engine's own.
+                    "all" => return Ok(None),
+                    _ => Self::Show(words.join(".")),
+                }
+            }
+            Sql::Discard { object_type } => Self::Discard(*object_type == DiscardObject::ALL),
+            Sql::Deallocate { name, .. } => Self::Deallocate(not_all(&name.value)),
+            Sql::Close { cursor: CloseCursor::All } => Self::Close(None),
+            Sql::Close { cursor: CloseCursor::Specific { name } } => Self::Close(Some(name.value.clone())),
+            Sql::Declare { stmts } => Self::of_declare(stmts, limits)?,
+            Sql::Fetch { name, direction, into: None, .. } => {
+                Self::Fetch { name: name.value.clone(), count: count(direction)? }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn of_set(set: &Set) -> Result<Self, QueryError> {
+        match set {
+            Set::SingleAssignment { scope, hivevar: false, variable, values } => {
+                let local = *scope == Some(ContextModifier::Local);
+                Ok(Self::Set { name: name_of(variable), value: value_of(values), local })
+            }
+            Set::SetTimeZone { local, value } => {
+                let value = value_of(std::slice::from_ref(value));
+                Ok(Self::Set { name: "TimeZone".to_owned(), value, local: *local })
+            }
+            Set::SetNames { charset_name, .. } => Ok(Self::Set {
+                name: "client_encoding".to_owned(),
+                value: Some(charset_name.value.clone()),
+                local: false,
+            }),
+            // Whatever it is: there is nothing in a transaction but reading.
+            Set::SetTransaction { snapshot: None, .. } => Ok(Self::Said("SET")),
+            other => {
+                let words = other.to_string();
+                let words: Vec<_> = words.split_whitespace().take(2).collect();
+                Err(QueryError::refused(&words.join(" ")))
+            }
+        }
+    }
+
+    fn of_declare(cursors: &[ast::Declare], limits: &Limits) -> Result<Self, QueryError> {
+        let [cursor] = cursors else { return Err(QueryError::refused("DECLARE")) };
+        let ([name], Some(query)) = (cursor.names.as_slice(), &cursor.for_query) else {
+            return Err(QueryError::refused("DECLARE without a cursor"));
+        };
+        if cursor.scroll == Some(true) {
+            return Err(backwards());
+        }
+        let question = Question::of(query_statement(query), limits)?;
+        Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), question })
+    }
+}
+
+fn query_statement(query: &Query) -> Statement {
+    Statement::Statement(Box::new(ast::Statement::Query(Box::new(query.clone()))))
+}
+
+fn backwards() -> QueryError {
+    QueryError::new(Kind::Invalid, "cursors only go forward").hint("FETCH FORWARD, NEXT or ALL")
+}
+
+/// How many rows a cursor is to give.
+fn count(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
+    match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
+        FetchDirection::All | FetchDirection::ForwardAll => Ok(None),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            limit.to_string().parse().map(Some).map_err(|_| backwards())
+        }
+        _ => Err(backwards()),
+    }
+}
+
+fn not_all(name: &str) -> Option<String> {
+    (!name.eq_ignore_ascii_case("all")).then(|| name.to_owned())
+}
+
+fn name_of(name: &ObjectName) -> String {
+    let parts =
+        name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |part| part.value.clone()));
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// The new value of a setting; none for the default.
+fn value_of(values: &[Expr]) -> Option<String> {
+    let text = |value: &Expr| match value {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        },
+        Expr::Identifier(name) => name.value.clone(),
+        other => other.to_string(),
+    };
+    let value = values.iter().map(text).collect::<Vec<_>>().join(", ");
+    (!value.eq_ignore_ascii_case("default")).then_some(value)
+}

@@ -1,0 +1,215 @@
+//! What clients say, read from bytes.
+//!
+//! What always holds: no bytes make this panic, whatever their lengths claim. That is why reading is ours, while
+//! writing is `pgwire`'s: its readers trust the counts inside a message.
+
+use super::failure::Failure;
+use bytes::{Buf, Bytes};
+
+/// A message after startup.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Query(String),
+    Parse {
+        name: String,
+        sql: String,
+        types: Vec<u32>,
+    },
+    Bind(Bind),
+    Describe(Target),
+    Execute {
+        portal: String,
+        most: i32,
+    },
+    Close(Target),
+    Flush,
+    Sync,
+    Terminate,
+    Password(String),
+    /// Left over from a COPY that was refused.
+    Copy,
+}
+
+/// Values for a statement, and the formats of its answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bind {
+    pub(super) portal: String,
+    pub(super) statement: String,
+    pub(super) formats: Vec<i16>,
+    pub(super) values: Vec<Option<Bytes>>,
+    pub(super) results: Vec<i16>,
+}
+
+/// What is described or closed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Statement(String),
+    Portal(String),
+}
+
+impl Message {
+    /// Reads the body of a message; `None` for a kind that does not exist.
+    pub(super) fn read(kind: u8, body: Bytes) -> Option<Result<Self, Failure>> {
+        let body = Body(body);
+        Some(match kind {
+            b'Q' => body.query(),
+            b'P' => body.parse(),
+            b'B' => body.bind(),
+            b'D' => body.target().map(Self::Describe),
+            b'C' => body.target().map(Self::Close),
+            b'E' => body.execute(),
+            b'H' => Ok(Self::Flush),
+            b'S' => Ok(Self::Sync),
+            b'X' => Ok(Self::Terminate),
+            b'p' => body.password(),
+            b'd' | b'c' | b'f' => Ok(Self::Copy),
+            _ => return None,
+        })
+    }
+
+    /// Whether an error in it is followed by silence until the client says `Sync`.
+    pub(super) fn is_followed_by_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::Parse { .. }
+                | Self::Bind(_)
+                | Self::Describe(_)
+                | Self::Execute { .. }
+                | Self::Close(_)
+                | Self::Flush
+        )
+    }
+
+    /// Whether an error in a message of this kind is followed by silence until the client says `Sync`.
+    pub(super) fn is_extended(kind: u8) -> bool {
+        b"PBDECH".contains(&kind)
+    }
+}
+
+/// The rest of a message.
+struct Body(Bytes);
+
+impl Body {
+    fn query(mut self) -> Result<Message, Failure> {
+        Ok(Message::Query(self.text()?))
+    }
+
+    fn password(mut self) -> Result<Message, Failure> {
+        Ok(Message::Password(self.text()?))
+    }
+
+    fn parse(mut self) -> Result<Message, Failure> {
+        let (name, sql) = (self.text()?, self.text()?);
+        let types = self.several(Self::u32)?;
+        Ok(Message::Parse { name, sql, types })
+    }
+
+    fn bind(mut self) -> Result<Message, Failure> {
+        Ok(Message::Bind(Bind {
+            portal: self.text()?,
+            statement: self.text()?,
+            formats: self.several(Self::i16)?,
+            values: self.several(Self::value)?,
+            results: self.several(Self::i16)?,
+        }))
+    }
+
+    fn execute(mut self) -> Result<Message, Failure> {
+        let portal = self.text()?;
+        Ok(Message::Execute { portal, most: self.u32()?.cast_signed() })
+    }
+
+    fn target(mut self) -> Result<Target, Failure> {
+        let kind = self.take(1)?[0];
+        let name = self.text()?;
+        match kind {
+            b'S' => Ok(Target::Statement(name)),
+            b'P' => Ok(Target::Portal(name)),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// A text that ends with a zero byte.
+    fn text(&mut self) -> Result<String, Failure> {
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+        let bytes = self.0.split_to(end);
+        self.0.advance(1);
+        String::from_utf8(bytes.into()).map_err(|_| Failure::error("22021", "a text is no UTF-8"))
+    }
+
+    /// A length, or -1 for NULL, and as many bytes.
+    fn value(&mut self) -> Result<Option<Bytes>, Failure> {
+        match usize::try_from(self.u32()?.cast_signed()) {
+            Ok(length) => self.take(length).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn i16(&mut self) -> Result<i16, Failure> {
+        self.take(2).map(|mut bytes| bytes.get_i16())
+    }
+
+    fn u32(&mut self) -> Result<u32, Failure> {
+        self.take(4).map(|mut bytes| bytes.get_u32())
+    }
+
+    /// A count of two bytes, and as many of something. Room is made as they are found, not as they are promised.
+    fn several<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
+        let count = self.i16()?.cast_unsigned();
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    fn take(&mut self, length: usize) -> Result<Bytes, Failure> {
+        if length > self.0.len() {
+            return Err(malformed());
+        }
+        Ok(self.0.split_to(length))
+    }
+}
+
+fn malformed() -> Failure {
+    Failure::error("08P01", "a message ends before what it announces")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(kind: u8, body: &'static [u8]) -> Result<Message, Failure> {
+        Message::read(kind, Bytes::from_static(body)).expect("a known kind")
+    }
+
+    #[test]
+    fn messages_are_read() {
+        assert_eq!(read(b'Q', b"SELECT 1\0"), Ok(Message::Query("SELECT 1".to_owned())));
+        let bind = read(b'B', b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0");
+        let values = vec![Some(Bytes::from_static(b"ab")), None];
+        let (portal, statement) = ("p".to_owned(), "s".to_owned());
+        let expected = Bind { portal, statement, formats: vec![1], values, results: Vec::new() };
+        assert_eq!(bind, Ok(Message::Bind(expected)));
+        assert_eq!(read(b'E', b"\0\0\0\0\x05"), Ok(Message::Execute { portal: String::new(), most: 5 }));
+    }
+
+    #[test]
+    fn what_promises_more_than_it_holds_is_an_error() {
+        for (kind, body) in [
+            (b'Q', &b"no end"[..]),
+            (b'P', b"n\0SELECT 1\0\xff\xff\0"),
+            (b'B', b"p\0s\0\0\0\0\x01\x7f\xff\xff\xffx"),
+            (b'D', b""),
+            (b'D', b"?x\0"),
+            (b'E', b"p\0\0"),
+        ] {
+            let error = Message::read(kind, Bytes::from_static(body)).expect("a known kind").unwrap_err();
+            assert_eq!(error.code, "08P01", "{body:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(kind in any::<u8>(), body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            drop(Message::read(kind, Bytes::from(body)));
+        }
+    }
+}

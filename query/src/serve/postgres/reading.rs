@@ -1,0 +1,171 @@
+//! From the text of a message to commands.
+//!
+//! Questions about the catalog are put in words that our engine does not have; those, and only those, are rewritten by
+//! `datafusion-pg-catalog`. All others are read as every door reads them, so that errors keep their place.
+
+use super::command::Command;
+use crate::error::{Kind, QueryError};
+use crate::guard;
+use crate::limits::Limits;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FunctionArguments, Ident, SelectItem, SetExpr, Value, visit_expressions_mut,
+};
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+use datafusion_pg_catalog::sql::rules::{SqlStatementRewriteRule, StripCallableQualifier};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::{ControlFlow, Range};
+
+/// The schemas that Grafana asks for by taking the search path apart.
+const SEARCHED_SCHEMAS: &str = r#"SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END FROM generate_series( array_lower(string_to_array(current_setting('search_path'),','),1), array_upper(string_to_array(current_setting('search_path'),','),1) ) as i, string_to_array(current_setting('search_path'),',') s"#;
+
+/// Options of a table, as psql's `\d+` asks for them.
+const TABLE_OPTIONS: &str = "pg_catalog.array_to_string(c.reloptions || array(select 'toast.' || x from pg_catalog.unnest(tc.reloptions) x), ', ')";
+
+/// The roles that a role belongs to, as psql's `\du` asks for them.
+const ROLES_OF_ROLE: &str = "ARRAY(SELECT b.rolname FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles b ON (m.roleid = b.oid) WHERE m.member = r.oid)";
+
+/// What clients write that the engine cannot read, and what they would hear.
+const PHRASES: [(&str, &str); 3] =
+    [(SEARCHED_SCHEMAS, "'public'"), (TABLE_OPTIONS, "''"), (ROLES_OF_ROLE, "'{}'")];
+
+/// The words for who asks.
+const USER: [&str; 3] = ["current_user", "session_user", "user"];
+
+/// Reads statements.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    catalog: PostgresCompatibilityParser,
+}
+
+impl Reader {
+    /// The commands of a text; every one of them is allowed, or none is returned.
+    pub(super) fn read(&self, sql: &str, user: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
+        let sql = if is_abort(sql) { "ROLLBACK" } else { sql };
+        let statements = guard::parse(sql, limits)?;
+        let statements = if asks_for_the_catalog(sql) {
+            self.rewritten(sql)?
+        } else {
+            statements.into_iter().map(in_our_words).collect()
+        };
+        let commands = statements.into_iter().map(|statement| Command::of(statement, limits));
+        let mut commands = commands.collect::<Result<Vec<_>, _>>()?;
+        for command in &mut commands {
+            if let Command::Query(question) | Command::Declare { question, .. } = command {
+                name_user(&mut question.statement, user);
+                tell_apart(&mut question.statement);
+            }
+        }
+        Ok(commands)
+    }
+
+    fn rewritten(&self, sql: &str) -> Result<Vec<Statement>, QueryError> {
+        let statements = self.catalog.parse(&in_plain_words(sql)).map_err(|error| {
+            let (ParserError::ParserError(message) | ParserError::TokenizerError(message)) = error else {
+                return QueryError::new(Kind::Syntax, "the statement nests too deeply");
+            };
+            QueryError::new(Kind::Syntax, message)
+        })?;
+        Ok(statements.into_iter().map(|statement| Statement::Statement(Box::new(statement))).collect())
+    }
+}
+
+/// `pg_catalog.version()`, as the engine knows it.
+fn in_our_words(statement: Statement) -> Statement {
+    let Statement::Statement(sql) = statement else { return statement };
+    Statement::Statement(Box::new(StripCallableQualifier.rewrite(*sql)))
+}
+
+/// Writes the name of the user for `current_user` and its kin: the engine does not know who asks.
+fn name_user(statement: &mut Statement, user: &str) {
+    let Statement::Statement(sql) = statement else { return };
+    let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
+        if let Expr::Function(function) = expr
+            && matches!(function.args, FunctionArguments::None)
+            && USER.contains(&function.name.to_string().to_lowercase().as_str())
+        {
+            *expr = Expr::Value(Value::SingleQuotedString(user.to_owned()).into());
+        }
+        ControlFlow::Continue(())
+    });
+    debug_assert!(ended.is_continue());
+}
+
+/// Gives an expression that is asked for twice a second name: the engine wants columns to have names of their own. The
+/// client sees the names that were read before.
+fn tell_apart(statement: &mut Statement) {
+    let Statement::Statement(sql) = statement else { return };
+    let ast::Statement::Query(query) = sql.as_mut() else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let mut seen = HashSet::new();
+    for (place, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !seen.insert(expr.to_string())
+        {
+            let alias = Ident::with_quote('"', format!("column {}", place + 1));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
+/// The parser does not know the word.
+fn is_abort(sql: &str) -> bool {
+    let word = sql.trim().trim_end_matches(';').trim_end().to_ascii_lowercase();
+    ["abort", "abort work", "abort transaction"].contains(&word.as_str())
+}
+
+fn asks_for_the_catalog(sql: &str) -> bool {
+    let lower = sql.to_ascii_lowercase();
+    ["pg_", "information_schema", "::reg"].iter().any(|word| lower.contains(word))
+}
+
+fn in_plain_words(sql: &str) -> Cow<'_, str> {
+    let mut sql = Cow::Borrowed(sql);
+    for (phrase, plain) in PHRASES {
+        while let Some(range) = find(&sql, phrase) {
+            sql.to_mut().replace_range(range, plain);
+        }
+    }
+    sql
+}
+
+/// Where a phrase stands, however it is spaced.
+fn find(text: &str, phrase: &str) -> Option<Range<usize>> {
+    let first = phrase.split_whitespace().next()?;
+    text.match_indices(first).find_map(|(start, _)| {
+        let mut rest = &text[start..];
+        for word in phrase.split_whitespace() {
+            rest = rest.trim_start().strip_prefix(word)?;
+        }
+        Some(start..text.len() - rest.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phrase_is_found_however_it_is_spaced() {
+        assert_eq!(find("x IN (a  b\n\tc) y", "a b c"), Some(6..13));
+        assert_eq!(find("a b d", "a b c"), None);
+    }
+
+    #[test]
+    fn one_that_is_not_allowed_spoils_all() {
+        let read = |sql| Reader::default().read(sql, "ann", &Limits::DEFAULT).map(|commands| commands.len());
+        assert_eq!(read("BEGIN; SELECT 1; COMMIT"), Ok(3));
+        assert_eq!(read("  ; -- nothing"), Ok(0));
+        let refused = [
+            "SELECT 1; DROP TABLE events",
+            "SELECT 1; SELECT * FROM pg_class; COPY events TO 'x'",
+            "DECLARE c CURSOR FOR WITH x AS (DELETE FROM events RETURNING *) SELECT * FROM x",
+            "SELECT pg_backend_pid(); CREATE TABLE pg_x (a int)",
+        ];
+        for sql in refused {
+            assert_eq!(read(sql).map_err(|error| error.kind), Err(Kind::Refused), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The first words with a client: whether to encrypt, who it is, and what it is told about us.
+
+use super::Door;
+use super::cancel::Registered;
+use super::failure::Failure;
+use super::inbox::{Inbox, Received};
+use super::message::Message;
+use super::outbox::Outbox;
+use super::settings::{Outcome, SERVER_VERSION, Settings};
+use crate::engine::{CATALOG, Session};
+use crate::serve::gate::Credentials;
+use bytes::{Buf, Bytes};
+use pgwire::messages::PgWireBackendMessage as Reply;
+use pgwire::messages::response::{ReadyForQuery, SslResponse, TransactionStatus};
+use pgwire::messages::startup::{
+    Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
+};
+use std::collections::BTreeMap;
+use std::io;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The longest message before startup, as PostgreSQL has it.
+const LONGEST: usize = 10_000;
+const CANCEL: u32 = 80_877_102;
+const SSL: u32 = 80_877_103;
+const GSS: u32 = 80_877_104;
+const VERSION: i32 = 3 << 16;
+
+/// A client that was let in.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) user: String,
+    pub(super) session: Session,
+    pub(super) settings: Settings,
+    pub(super) place: Registered,
+    /// One of the connections that there may be.
+    pub(super) _slot: OwnedSemaphorePermit,
+}
+
+/// Why there is no guest.
+#[derive(Debug)]
+pub(super) enum Turned {
+    /// There is nothing more to say.
+    Away,
+    /// It is told why.
+    Down(Failure),
+}
+
+impl From<Failure> for Turned {
+    fn from(failure: Failure) -> Self {
+        Self::Down(failure)
+    }
+}
+
+impl From<io::Error> for Turned {
+    fn from(_: io::Error) -> Self {
+        Self::Away
+    }
+}
+
+/// Lets a client in, or not.
+pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox) -> Result<Guest, Turned> {
+    let asked = opening(door, inbox, outbox).await?;
+    let user = asked.get("user").filter(|user| !user.is_empty());
+    let user = user.ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
+    // Whoever may not come in is not told how full it is.
+    authenticate(door, inbox, outbox, user).await?;
+    check_database(&asked, user)?;
+    let slot = door.slot()?;
+    let mut guest = Guest {
+        user: user.clone(),
+        session: door.engine.session(),
+        settings: Settings::default(),
+        place: door.cancels.register()?,
+        _slot: slot,
+    };
+    guest.take_settings(&asked)?;
+    greet(outbox, &guest, user)?;
+    outbox.ready(ReadyForQuery::new(TransactionStatus::Idle)).await?;
+    Ok(guest)
+}
+
+/// Answers what comes before the startup message, and returns what that says.
+async fn opening(
+    door: &Door,
+    inbox: &mut Inbox,
+    outbox: &mut Outbox,
+) -> Result<BTreeMap<String, String>, Turned> {
+    loop {
+        let mut message = inbox.next_opening(LONGEST).await?.ok_or(Turned::Away)?;
+        match message.get_u32() {
+            SSL | GSS => {
+                outbox.put(&Reply::SslResponse(SslResponse::Refuse))?;
+                outbox.flush().await?;
+            }
+            CANCEL => {
+                if let (Ok(number), Ok(secret)) = (message.try_get_i32(), message.try_get_i32()) {
+                    door.cancels.cancel(number, secret);
+                }
+                return Err(Turned::Away);
+            }
+            version if version >> 16 == 3 => {
+                let asked = parameters(message)?;
+                negotiate(outbox, version, &asked)?;
+                return Ok(asked);
+            }
+            version => {
+                let message = format!(
+                    "version {}.{} of the protocol is not spoken here",
+                    version >> 16,
+                    version & 0xffff
+                );
+                return Err(Failure::fatal("0A000", message).hint("version 3.0 is").into());
+            }
+        }
+    }
+}
+
+/// Pairs of texts that end with zero bytes.
+fn parameters(message: Bytes) -> Result<BTreeMap<String, String>, Failure> {
+    let text = String::from_utf8(message.into())
+        .map_err(|_| Failure::fatal("22021", "the startup message is no UTF-8"))?;
+    let mut words = text.split('\0');
+    let mut asked = BTreeMap::new();
+    while let (Some(name), Some(value)) = (words.next().filter(|name| !name.is_empty()), words.next()) {
+        asked.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(asked)
+}
+
+/// Says which version and which options are not known.
+fn negotiate(outbox: &mut Outbox, version: u32, asked: &BTreeMap<String, String>) -> io::Result<()> {
+    let unknown: Vec<_> = asked.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
+    if version & 0xffff == 0 && unknown.is_empty() {
+        return Ok(());
+    }
+    outbox.put(&Reply::NegotiateProtocolVersion(NegotiateProtocolVersion::new(VERSION, unknown)))
+}
+
+async fn authenticate(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox, user: &str) -> Result<(), Turned> {
+    let denied = |denied: crate::serve::gate::Denied| Failure::fatal("28P01", denied.to_string());
+    if !door.gate.asks() {
+        return Ok(door.gate.admit(Credentials::None).map_err(denied)?);
+    }
+    outbox.put(&Reply::Authentication(Authentication::CleartextPassword))?;
+    outbox.flush().await?;
+    match inbox.next().await {
+        Received::Message(Message::Password(password)) => {
+            Ok(door.gate.admit(Credentials::Password { user, password: &password }).map_err(denied)?)
+        }
+        Received::Closed => Err(Turned::Away),
+        _ => Err(Failure::fatal("08P01", "a password was expected").into()),
+    }
+}
+
+/// There is one database. Clients that are given none name the user, or the one that is always there.
+fn check_database(asked: &BTreeMap<String, String>, user: &str) -> Result<(), Failure> {
+    let Some(database) = asked.get("database") else { return Ok(()) };
+    if database == CATALOG || database == user || database == "postgres" {
+        return Ok(());
+    }
+    Err(Failure::fatal("3D000", format!("there is no database '{database}'"))
+        .hint(format!("it is called {CATALOG}")))
+}
+
+impl Guest {
+    /// What a client sets with its first message, and with `options=-c name=value`.
+    fn take_settings(&mut self, asked: &BTreeMap<String, String>) -> Result<(), Failure> {
+        for (name, value) in asked {
+            match name.as_str() {
+                "user" | "database" => {}
+                "options" => self.take_options(value)?,
+                "replication" if ["false", "off", "no", "0"].contains(&value.as_str()) => {}
+                "replication" => return Err(Failure::fatal("0A000", "there is nothing to replicate")),
+                name if name.starts_with("_pq_.") => {}
+                name => self.take_setting(name, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_options(&mut self, options: &str) -> Result<(), Failure> {
+        let mut words = options.split_whitespace();
+        while let Some(word) = words.next() {
+            let setting = match word.strip_prefix("--") {
+                Some(long) => Some(long),
+                None if word == "-c" => words.next(),
+                None => word.strip_prefix("-c"),
+            };
+            let Some((name, value)) = setting.and_then(|setting| setting.split_once('=')) else {
+                return Err(Failure::fatal("42601", format!("'{word}' is no option that is known")));
+            };
+            self.take_setting(name, value)?;
+        }
+        Ok(())
+    }
+
+    fn take_setting(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        match self.settings.set(name, Some(value)) {
+            Ok(Outcome::Time(time)) => self.session.set_time(time.unwrap_or_default()),
+            Ok(_) => {}
+            Err(failure) => return Err(failure.as_fatal()),
+        }
+        Ok(())
+    }
+}
+
+/// What a client is told before it may begin.
+fn greet(outbox: &mut Outbox, guest: &Guest, user: &str) -> io::Result<()> {
+    outbox.put(&Reply::Authentication(Authentication::Ok))?;
+    let version = format!("{SERVER_VERSION} (Faultline {})", env!("CARGO_PKG_VERSION"));
+    let own = [("server_version", version), ("session_authorization", user.to_owned())];
+    for (name, value) in guest.settings.reported().chain(own) {
+        outbox.put(&Reply::ParameterStatus(ParameterStatus::new(name.to_owned(), value)))?;
+    }
+    let key = SecretKey::I32(guest.place.secret);
+    outbox.put(&Reply::BackendKeyData(BackendKeyData::new(guest.place.number, key)))
+}

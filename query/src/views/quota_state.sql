@@ -1,0 +1,130 @@
+-- How far each quota has got, by service, client and metric: the newest word on it, and when it will be used up at its present pace
+-- state: How it stands now: the newest level; reset once resets_at is past; stale when nobody said when that is, and a day has gone by
+-- quota_level: The newest level that was sent: warning, pause, exhausted or exceeded
+-- quota_current: How much was used when it was last spoken of
+-- quota_limit: How much there is: the hardest limit named since the last reset
+-- usage: The share that is used; 1 when nothing is left
+-- growth_per_hour: How much is used in an hour, by the slope of what was seen since the last reset, at most a day long
+-- projected_exhaustion: When it will be used up at that pace; empty when it already is, will not be within a year, or starts anew before
+-- resets_at: When it starts anew: as was said, else when to come back, else as its name says (per_hour), both counted from observed_at
+-- retry_after_s: When to come back, in seconds, as was said last
+-- observed_at: When it was last spoken of
+-- samples: How many events the pace is made of
+--
+-- Filters on service choose files. A quota has started anew when less of it is used than before, or resets_at has come.
+WITH said AS (
+  SELECT
+    service, client, quota_metric, time, event_id, quota_level, quota_current, quota_limit, retry_after_s, resets_at
+  FROM events
+  WHERE quota_level IS NOT NULL
+),
+newest AS (
+  SELECT
+    service, client, quota_metric,
+    max(time) AS observed_at,
+    last_value(quota_level ORDER BY time, quota_current, event_id) AS quota_level,
+    last_value(quota_current ORDER BY time, quota_current, event_id) FILTER (WHERE quota_current IS NOT NULL)
+      AS quota_current,
+    last_value(retry_after_s ORDER BY time, quota_current, event_id) AS retry_after_s,
+    last_value(resets_at ORDER BY time, quota_current, event_id) AS said_resets_at
+  FROM said
+  GROUP BY service, client, quota_metric
+),
+-- The samples of the last day of each quota, the newest first, each beside the one that came after it.
+samples AS (
+  SELECT
+    said.service, said.client, said.quota_metric, said.time, said.quota_current, said.quota_limit, said.resets_at,
+    said.event_id,
+    (arrow_cast(said.time, 'Int64') - arrow_cast(newest.observed_at, 'Int64')) / 1000000.0 AS seconds,
+    lag(said.quota_current) OVER later AS later_current,
+    lag(said.time) OVER later AS later_time
+  FROM said
+  JOIN newest
+    ON (said.service IS NOT DISTINCT FROM newest.service)
+    AND (said.client IS NOT DISTINCT FROM newest.client)
+    AND (said.quota_metric IS NOT DISTINCT FROM newest.quota_metric)
+  WHERE said.time > newest.observed_at - INTERVAL '1 day' AND said.quota_current IS NOT NULL
+  WINDOW later AS (
+    PARTITION BY said.service, said.client, said.quota_metric
+    ORDER BY said.time DESC, said.quota_current DESC, said.event_id DESC
+  )
+),
+periods AS (
+  SELECT
+    *,
+    sum(CASE WHEN quota_current > later_current OR resets_at <= later_time THEN 1 ELSE 0 END) OVER (
+      PARTITION BY service, client, quota_metric
+      ORDER BY time DESC, quota_current DESC, event_id DESC
+    ) AS resets_since
+  FROM samples
+),
+trends AS (
+  SELECT
+    service, client, quota_metric,
+    count(*) AS samples,
+    max(quota_limit) AS quota_limit,
+    max(resets_at) AS resets_at,
+    regr_slope(quota_current, seconds) AS growth_per_second
+  FROM periods
+  WHERE resets_since = 0
+  GROUP BY service, client, quota_metric
+),
+facts AS (
+  SELECT
+    newest.*,
+    trends.samples,
+    trends.quota_limit,
+    trends.growth_per_second,
+    coalesce(
+      newest.said_resets_at,
+      trends.resets_at,
+      arrow_cast(
+        arrow_cast(newest.observed_at, 'Int64') + CAST(newest.retry_after_s * 1000000 AS bigint),
+        'Timestamp(Microsecond, Some("UTC"))'
+      ),
+      newest.observed_at + CASE
+        WHEN newest.quota_metric LIKE '%per_second' THEN INTERVAL '1 second'
+        WHEN newest.quota_metric LIKE '%per_minute' THEN INTERVAL '1 minute'
+        WHEN newest.quota_metric LIKE '%per_hour' THEN INTERVAL '1 hour'
+        WHEN newest.quota_metric LIKE '%per_day' THEN INTERVAL '1 day'
+        WHEN newest.quota_metric LIKE '%per_month' THEN INTERVAL '1 month'
+      END
+    ) AS resets_at,
+    (trends.quota_limit - newest.quota_current) / nullif(trends.growth_per_second, 0) AS seconds_left
+  FROM newest
+  LEFT JOIN trends
+    ON (newest.service IS NOT DISTINCT FROM trends.service)
+    AND (newest.client IS NOT DISTINCT FROM trends.client)
+    AND (newest.quota_metric IS NOT DISTINCT FROM trends.quota_metric)
+),
+projections AS (
+  SELECT
+    *,
+    CASE WHEN seconds_left > 0 AND growth_per_second > 0 AND seconds_left < 31536000
+      THEN arrow_cast(
+        arrow_cast(observed_at, 'Int64') + CAST(seconds_left * 1000000 AS bigint),
+        'Timestamp(Microsecond, Some("UTC"))'
+      )
+    END AS would_be_exhausted
+  FROM facts
+)
+SELECT
+  service,
+  client,
+  quota_metric,
+  CASE
+    WHEN resets_at <= now() THEN 'reset'
+    WHEN resets_at IS NULL AND observed_at < now() - INTERVAL '1 day' THEN 'stale'
+    ELSE quota_level
+  END AS state,
+  quota_level,
+  quota_current,
+  quota_limit,
+  quota_current / nullif(quota_limit, 0) AS usage,
+  growth_per_second * 3600 AS growth_per_hour,
+  CASE WHEN resets_at IS NULL OR would_be_exhausted < resets_at THEN would_be_exhausted END AS projected_exhaustion,
+  resets_at,
+  retry_after_s,
+  observed_at,
+  coalesce(samples, 0) AS samples
+FROM projections

@@ -1,0 +1,217 @@
+//! `faultline sql`: questions to the error history, one at a time or at a prompt.
+//!
+//! A [`place`] answers: a data directory, also one that a server is using, or a server. Answers come in batches and are
+//! written as they come ([`formats`]), or laid out for a person ([`table`]).
+//!
+//! What always holds: nothing is written to the data directory; a query that is stopped ends the query and not the
+//! prompt; results go to stdout or to a file, and everything else to stderr.
+
+mod asking;
+mod cells;
+mod failure;
+mod formats;
+mod output;
+mod place;
+mod prompt;
+mod served;
+mod statements;
+mod table;
+
+use crate::quantity;
+use crate::terminal::{self, Look};
+use anyhow::Context;
+use asking::{Asker, Ended};
+use clap::builder::NonEmptyStringValueParser;
+use formats::Format;
+use output::Output;
+use place::{Address, Place};
+use serde_json::Value;
+use statements::Script;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline sql 'SELECT canonical, count(*) AS n FROM events GROUP BY canonical ORDER BY n DESC'
+  faultline sql --format json 'SELECT time, message FROM errors WHERE service = $1' --param orders
+  faultline sql --output errors.parquet 'SELECT * FROM errors'
+  echo 'SELECT count(*) FROM traffic; SELECT count(*) FROM codes' | faultline sql
+  faultline sql --file report.sql --format csv > report.csv
+
+  faultline sql
+  faultline sql --server http://127.0.0.1:7070 'SHOW TABLES'
+
+Without a query, and on a terminal, it is a prompt: statements end with a semicolon, TAB completes, .help
+tells the rest. What was typed is remembered in $XDG_STATE_HOME/faultline/history (else
+~/.local/state/faultline/history).
+
+--data-dir is read directly, also while a server is using it: everything that was answered with a yes is
+seen, and nothing is written. --server asks a running server over HTTP instead, within its limits: an answer
+that is too long for it is cut, said to be, and counts as failed unless it is shown as a table.
+
+Formats: auto is a table on a terminal and CSV when piped; with --output the ending of the file's name
+decides (.csv, .json, .ndjson, .jsonl, .parquet, .arrow), else CSV. A table that is too wide for the
+terminal is shown record by record (vertical), and both stop after some thousand rows; the others hold all
+of them, and are written as they come. In CSV an empty cell is NULL or an empty text, and control
+characters other than line ends and tabs are escaped; the others keep both. arrow is an Arrow IPC stream.
+
+Environment:
+  FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --server is given
+
+Exit codes:
+  0    it worked
+  1    a query failed, or the data directory or the server cannot be used
+  2    wrong usage
+  130  stopped by Ctrl-C";
+
+/// Stopped by a signal, as shells say it.
+const STOPPED: u8 = 130;
+/// Wrong usage.
+const USAGE: u8 = 2;
+
+/// Asks about the error history in SQL: a prompt, or one query.
+///
+/// Tables, views and functions are listed by SHOW TABLES and SHOW FUNCTIONS; SELECT * FROM columns explains every column.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// One statement, or several with semicolons between them; without any, a prompt, or what is piped in.
+    #[arg(value_parser = NonEmptyStringValueParser::new(), conflicts_with = "file")]
+    query: Option<String>,
+    /// Run the statements of a file, one after the other, until one fails; `-` is stdin.
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// The value of $1, then that of $2 and so on: a number, true, false, null, or else a text.
+    #[arg(long = "param", short, value_name = "VALUE", allow_hyphen_values = true, value_parser = parameter)]
+    params: Vec<Value>,
+    /// How to print rows.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write rows to a file instead of stdout; it is there when all of them are in it.
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// The data directory of a server, running or not [default: faultline-data].
+    #[arg(long, value_name = "DIR", conflicts_with = "server", value_hint = clap::ValueHint::DirPath)]
+    data_dir: Option<PathBuf>,
+    /// A running server instead of a data directory: the http address of its web listener.
+    #[arg(long, value_name = "URL")]
+    server: Option<Address>,
+    /// Your own codes, as in examples/registry.toml; a server has its own.
+    #[arg(long, value_name = "FILE", conflicts_with = "server", value_hint = clap::ValueHint::FilePath)]
+    registry: Option<PathBuf>,
+    /// How long a query may run; a server may allow less.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = quantity::duration)]
+    timeout: Duration,
+    /// Memory for what a query sorts, joins and groups; a server has its own.
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = quantity::bytes)]
+    memory: u64,
+    /// Leave out the note with the number of rows and the time.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A value as JSON where that is a number, true, false or null, and else a text.
+#[allow(clippy::unnecessary_wraps, reason = "what clap asks for")]
+fn parameter(text: &str) -> Result<Value, String> {
+    Ok(match serde_json::from_str(text) {
+        Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
+        _ => Value::String(text.to_owned()),
+    })
+}
+
+/// Answers the questions that the arguments ask, or those at a prompt.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let script = script(arguments)?;
+    let look = Look::of_stdout();
+    let output = Output::new(arguments.output.clone());
+    let format = arguments.format.chosen(output.path(), look);
+    if let Some(mistake) = mistake(format, script.as_ref(), &output, look) {
+        terminal::complain(&mistake);
+        return Ok(ExitCode::from(USAGE));
+    }
+    let place = Place::open(arguments)?;
+    let mut asker = Asker::new(place, arguments.format, output, look)?;
+    let Some(script) = script else { return prompt::run(asker) };
+    asker.has_notes = !arguments.quiet;
+    Ok(match asker.run(&script, &arguments.params)? {
+        Ended::Well => ExitCode::SUCCESS,
+        Ended::Failed => ExitCode::FAILURE,
+        Ended::Stopped => ExitCode::from(STOPPED),
+    })
+}
+
+/// What is to be run; nothing for a prompt.
+fn script(arguments: &Arguments) -> anyhow::Result<Option<Script>> {
+    if let Some(query) = &arguments.query {
+        return Ok(Some(Script::new(None, query.clone())));
+    }
+    match &arguments.file {
+        Some(file) if file.as_os_str() != "-" => read_file(file).map(Some),
+        None if io::stdin().is_terminal() && io::stdout().is_terminal() => Ok(None),
+        _ => read_stdin(arguments).map(Some),
+    }
+}
+
+/// Reads a file of statements.
+fn read_file(file: &Path) -> anyhow::Result<Script> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read '{name}'"))?;
+    Ok(Script::new(Some(name), text))
+}
+
+fn read_stdin(arguments: &Arguments) -> anyhow::Result<Script> {
+    if !arguments.quiet && io::stdin().is_terminal() {
+        terminal::note("reading statements from the keyboard; end with Ctrl-D, or give a query");
+    }
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).context("cannot read statements from stdin")?;
+    Ok(Script::new(Some("stdin".to_owned()), text))
+}
+
+/// What cannot be done with these arguments, and what can.
+fn mistake(format: Format, script: Option<&Script>, output: &Output, look: Look) -> Option<String> {
+    let name = format.name();
+    if format.is_binary() && look.terminal && output.path().is_none() && script.is_some() {
+        return Some(format!("{name} is nothing for a terminal; add --output FILE, or redirect stdout"));
+    }
+    let statements = script.map_or(1, |script| script.statements().len());
+    match statements {
+        0 => Some(
+            "there is no statement; give one as in faultline sql 'SELECT count(*) FROM events'".to_owned(),
+        ),
+        1 => None,
+        _ if format.is_single() => {
+            let path = output.path().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+            Some(format!(
+                "{path} can hold one answer as {name}, and there are {statements} statements; \
+                 run them one by one, or choose csv or ndjson"
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parameters_are_numbers_truths_null_and_else_texts() {
+        for (text, value) in [
+            ("5", json!(5)),
+            ("-1.5", json!(-1.5)),
+            ("true", json!(true)),
+            ("null", json!(null)),
+            ("007", json!("007")),
+            ("orders", json!("orders")),
+            ("[1]", json!("[1]")),
+            ("\"5\"", json!("\"5\"")),
+            ("", json!("")),
+        ] {
+            assert_eq!(parameter(text), Ok(value), "{text}");
+        }
+    }
+}
