@@ -3,10 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `asking` | one question and its answer as texts, by the library or through a running server |
+//! | `cookbook` | the page `docs/sql.md` |
+//! | `fortnight` | two weeks of traffic, for the cookbook |
 //! | `script` | files of questions and answers |
 //! | `stores` | the same rows in files, hot, or half of them each |
 
 mod asking;
+mod cookbook;
+mod fortnight;
 mod script;
 mod stores;
 
@@ -14,7 +18,7 @@ use asking::Asking;
 use std::path::{Path, PathBuf};
 use stores::{Place, Store};
 
-use super::support::root;
+use super::support::{check_expected, root};
 
 /// The names of the files of `tests/sql`.
 fn stories() -> Vec<PathBuf> {
@@ -64,4 +68,20 @@ fn questions_about_hot_rows() {
 #[test]
 fn questions_about_rows_in_both_places() {
     ask_all(Place::Both, &[Store::server]);
+}
+
+/// Made by the generator, and by five stories.
+#[test]
+fn the_fortnight_is_what_its_makers_make() {
+    check_expected("examples/fortnight.ndjson", &fortnight::log());
+}
+
+/// Scenario: the fortnight is ingested, and every question of `docs/sql.md` is asked.
+/// Guarantee: the answers on the page are those that a reader gets, and what it says of tables, functions and limits is so.
+#[test]
+fn the_cookbook_is_true() {
+    let page = std::fs::read_to_string(root().join("docs/sql.md")).expect("docs/sql.md");
+    assert!(cookbook::questions(&page) >= 20, "only {} questions", cookbook::questions(&page));
+    let store = Store::new(Place::Sealed, Some(&root().join("examples/fortnight.ndjson")));
+    check_expected("docs/sql.md", &cookbook::page(&page, &store.directory()));
 }
