@@ -20,7 +20,7 @@ pub(super) enum Asking {
     Server(SocketAddr),
 }
 
-/// An answer: the columns with their PostgreSQL types, and the cells as JSON.
+/// An answer: the columns with the names of their types, and the cells as JSON.
 pub(super) struct Table {
     pub(super) columns: Vec<(String, String)>,
     pub(super) rows: Vec<Vec<Value>>,
