@@ -1,3 +1,5 @@
+//! The door without a network: what it answers, and whom it lets in.
+
 use super::super::gate::{Denied, Gate};
 use super::handle::Handle;
 use super::*;
