@@ -15,10 +15,16 @@ mod script;
 mod stores;
 
 use asking::Asking;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use stores::{Place, Store};
 
 use super::support::{check_expected, root};
+
+/// Cells of different kinds.
+macro_rules! row {
+    ($($cell:expr),*) => { vec![$(json!($cell)),*] };
+}
 
 /// The names of the files of `tests/sql`.
 fn stories() -> Vec<PathBuf> {
@@ -84,4 +90,36 @@ fn the_cookbook_is_true() {
     assert!(cookbook::questions(&page) >= 20, "only {} questions", cookbook::questions(&page));
     let store = Store::new(Place::Sealed, Some(&root().join("examples/fortnight.ndjson")));
     check_expected("docs/sql.md", &cookbook::page(&page, &store.directory()));
+}
+
+/// Scenario: two calls are reported by the agent and by the server, as spans of one trace each; a third only by the agent.
+/// Guarantee: `traffic` has all five reports, and `error_rates` each call once: at the server when it reports them.
+#[test]
+fn a_call_that_both_sides_report_counts_once() {
+    let store = Store::new(Place::Hot, None);
+    let span = |number: i64, kind: i64, tool: &str| {
+        json!({
+            "traceId": format!("{number:032x}"), "spanId": format!("{:016x}", number * 10 + kind), "kind": kind,
+            "name": format!("tools/call {tool}"), "startTimeUnixNano": "1777888800000000000",
+            "endTimeUnixNano": "1777888800040000000",
+            "attributes": [
+                {"key": "mcp.method.name", "value": {"stringValue": "tools/call"}},
+                {"key": "gen_ai.tool.name", "value": {"stringValue": tool}},
+            ],
+        })
+    };
+    let of = |service: &str, spans: Value| {
+        let name = json!({"key": "service.name", "value": {"stringValue": service}});
+        json!({"resource": {"attributes": [name]}, "scopeSpans": [{"spans": spans}]})
+    };
+    const SERVER: i64 = 2;
+    const CLIENT: i64 = 3;
+    let agent = json!([span(1, CLIENT, "list"), span(2, CLIENT, "list"), span(3, CLIENT, "fetch")]);
+    let tools = json!([span(1, SERVER, "list"), span(2, SERVER, "list")]);
+    store.post_spans(&json!({"resourceSpans": [of("agent", agent), of("tools", tools)]}));
+    let asked = |sql: &str| store.server().answer(sql).expect(sql).rows;
+    let all = asked("SELECT service, operation, sum(calls) FROM traffic GROUP BY 1, 2 ORDER BY 1, 2");
+    assert_eq!(all, [row!["agent", "fetch", 1], row!["agent", "list", 2], row!["tools", "list", 2]]);
+    let once = asked("SELECT service, operation, calls, p50_ms FROM error_rates ORDER BY 1, 2");
+    assert_eq!(once, [row!["agent", "fetch", 1, 37.5], row!["tools", "list", 2, 37.5]]);
 }

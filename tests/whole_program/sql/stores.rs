@@ -3,6 +3,7 @@
 use super::asking::Asking;
 use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, faultline};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// What is told stays, however long ago it was.
@@ -58,6 +59,13 @@ impl Store {
     /// The server.
     pub(super) fn server(&self) -> Asking {
         Asking::Server(self.server.as_ref().expect("a server").address("web"))
+    }
+
+    /// Sends spans to the server.
+    pub(super) fn post_spans(&self, request: &Value) {
+        let body = request.to_string();
+        let server = self.server.as_ref().expect("a server");
+        server.post("/v1/traces", &[("Content-Type", "application/json")], body.as_bytes()).is(200);
     }
 
     fn path(&self) -> PathBuf {
