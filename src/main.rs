@@ -34,6 +34,7 @@ const EXAMPLES: &str = "\
 Examples:
   faultline classify --summary app.ndjson
   faultline ingest app.ndjson --data-dir loaded
+  faultline sql --data-dir loaded 'SELECT canonical, count(*) FROM events GROUP BY canonical'
   faultline codes -32002
 
 Exit codes:

@@ -43,19 +43,21 @@ Examples:
   faultline sql
   faultline sql --server http://127.0.0.1:7070 'SHOW TABLES'
 
-Without a query, and on a terminal, it is a prompt: statements end with a semicolon, TAB completes, .help
-tells the rest. What was typed is remembered in $XDG_STATE_HOME/faultline/history (else
-~/.local/state/faultline/history).
+Without a query, and on a terminal, it is a prompt: statements end with a semicolon, TAB
+completes, .help tells the rest. What was typed is remembered in $XDG_STATE_HOME/faultline/history
+(else ~/.local/state/faultline/history).
 
---data-dir is read directly, also while a server is using it: everything that was answered with a yes is
-seen, and nothing is written. --server asks a running server over HTTP instead, within its limits: an answer
-that is too long for it is cut, said to be, and counts as failed unless it is shown as a table.
+--data-dir is read directly, also while a server is using it: everything that was answered with a
+yes is seen, and nothing is written. --server asks a running server over HTTP instead, within its
+limits: an answer that is too long for it is cut, said to be, and counts as failed unless it is
+shown as a table.
 
-Formats: auto is a table on a terminal and CSV when piped; with --output the ending of the file's name
-decides (.csv, .json, .ndjson, .jsonl, .parquet, .arrow), else CSV. A table that is too wide for the
-terminal is shown record by record (vertical), and both stop after some thousand rows; the others hold all
-of them, and are written as they come. In CSV an empty cell is NULL or an empty text, and control
-characters other than line ends and tabs are escaped; the others keep both. arrow is an Arrow IPC stream.
+Formats: auto is a table on a terminal and CSV when piped; with --output the ending of the file's
+name decides (.csv, .json, .ndjson, .jsonl, .parquet, .arrow), else CSV. A table that is too wide
+for the terminal is shown record by record (vertical); tables stop after 2,000 rows, records after
+200. The other formats hold all rows, and are written as they come. In CSV an empty cell is NULL
+or an empty text, and control characters other than line ends and tabs are escaped; the others
+keep both. arrow is an Arrow IPC stream.
 
 Environment:
   FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --server is given

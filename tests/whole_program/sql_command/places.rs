@@ -83,7 +83,8 @@ fn an_answer_that_the_server_cut_is_a_failure() {
     let folder = Folder::new();
     let server = Server::start(&folder);
     let url = format!("http://{}", server.address("web"));
-    let long = "SELECT repeat(a.code || b.code, 60) AS t FROM codes a, codes b";
+    let long =
+        "SELECT repeat(a.code || b.code, 40) || repeat(b.code || a.code, 40) AS t FROM codes a, codes b";
     let run = faultline(&["sql", "--server", &url, "--format", "ndjson", long]).ends_with(1);
     let rows = run.out.lines().count();
     assert!(rows > 1_000, "{rows}");

@@ -7,7 +7,8 @@ use super::Stored;
 use super::mistakes::LONG;
 use serde_json::{Value, json};
 
-const PROMPT: &str = "faultline> ";
+/// A new one: the line that is being typed is drawn again and again, but not below itself.
+const PROMPT: &str = "\n\rfaultline> ";
 /// What a terminal sends for these keys.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
@@ -125,7 +126,7 @@ fn tab_completes() {
         .line("SEL\t count(*) AS n FR\t traf\t;", "1 row in ")
         .line("SELECT canon\t AS c FROM events LIM\t 1;", "1 row in ")
         .line("SELECT date_tr\t('day', ti\t) AS day FROM ev\t ORDER BY 1 LIMIT 1;", "1 row in ")
-        .until("SELECT * FROM e\t\t", "events\n\rfaultline> SELECT * FROM e")
+        .until("SELECT * FROM e\t", "error_rates   errors        events\n\rfaultline> SELECT * FROM e")
         .until(INTERRUPT, PROMPT)
         .line(".sch\t cod\t", "required_details")
         .line(&format!(".read {begun}\t"), "read\n")
@@ -182,7 +183,7 @@ fn tables_fit_the_terminal() {
             .run(&state, columns, &["--data-dir", &stored.data_dir]);
         let all = shown.all();
         let widest =
-            all.lines().filter(|line| !line.contains(PROMPT)).skip(3).map(|line| line.chars().count());
+            all.lines().filter(|line| !line.contains(PROMPT.trim())).skip(3).map(|line| line.chars().count());
         assert!(widest.max().unwrap() <= columns.into(), "{columns}: {all}");
         // In 60 columns not even the beginnings of the texts have room beside each other.
         assert_eq!(all.contains('…'), columns > 60, "{columns}: {all}");
