@@ -96,7 +96,7 @@ impl Check {
 
     /// Reads everything; `watch` is told now and then how many bytes more were read.
     pub fn run(mut self, watch: &mut dyn FnMut(u64)) -> Report {
-        check_log(self.log, &mut self.report, watch);
+        check_log(&self.log, &mut self.report, watch);
         for table in self.tables {
             table.run(&mut self.report, watch);
         }
@@ -105,7 +105,7 @@ impl Check {
     }
 }
 
-fn check_log(log: LogView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
+fn check_log(log: &LogView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
     const DAMAGED: &str = "what is damaged is lost, everything else is read; check the disk (SMART, dmesg)";
     let before = report.problems.len();
     let mut part = Part { name: "log".to_owned(), ..Part::default() };
