@@ -12,6 +12,7 @@ mod whole_program {
     mod denied;
     mod durability;
     mod example_log;
+    mod flight;
     mod fuzz;
     mod golden;
     mod help;
@@ -27,5 +28,7 @@ mod whole_program {
     mod registry_file;
     mod serve;
     mod server;
+    mod sql;
+    mod sql_command;
     mod support;
 }

@@ -157,7 +157,9 @@ impl From<DataFusionError> for QueryError {
                 let text = error.to_string();
                 let text = text.trim_start_matches("sql parser error: ");
                 let (message, position) = Position::split_from(text);
-                Self { position, ..Self::new(Kind::Syntax, message) }
+                let is_question_mark = message.ends_with("found: ?");
+                let hint = is_question_mark.then(|| "parameters are written $1, $2 and so on".to_owned());
+                Self { position, hint, ..Self::new(Kind::Syntax, message) }
             }
             DataFusionError::Diagnostic(diagnostic, inner) => of_diagnostic(*diagnostic, *inner),
             DataFusionError::Collection(errors) => errors

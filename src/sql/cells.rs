@@ -38,6 +38,7 @@ pub(super) fn of(column: &ArrayRef, most: usize) -> Result<Vec<Shown>, ArrowErro
     let formatter = ArrayFormatter::try_new(column, &options)?;
     let value = |row: usize| match float(column, row) {
         Some(value) => rounded(value),
+        None if is_whole(column.data_type()) => formatter.value(row).to_string(),
         None => short(&formatter.value(row).to_string(), most),
     };
     let shown = |row: usize| if column.is_null(row) { Shown::Null } else { Shown::Text(value(row)) };

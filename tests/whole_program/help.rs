@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-const PAGES: [&[&str]; 5] = [
+const PAGES: [&[&str]; 6] = [
     &["--help"],
     &["classify", "--help"],
     &["codes", "--help"],
     &["ingest", "--help"],
+    &["sql", "--help"],
     &["completions", "--help"],
 ];
 
@@ -22,6 +23,7 @@ fn example_files() -> Folder {
     folder.file("app.ndjson", &text);
     folder.file("app.ndjson.gz", gzip.finish().unwrap());
     folder.file("archive.ndjson.zst", zstd::encode_all(text.as_bytes(), 1).unwrap());
+    folder.file("report.sql", "SELECT category, count(*) FROM events GROUP BY category;");
     folder.file("registry.toml", std::fs::read(example_registry()).unwrap());
     folder
 }
@@ -50,7 +52,7 @@ fn every_example_works_as_printed() {
 
 #[test]
 fn exit_codes_are_documented() {
-    for page in &PAGES[..4] {
+    for page in &PAGES[..5] {
         let help = faultline(page).out;
         let (_, codes) = help.split_once("Exit codes:\n").expect("exit codes");
         for (line, code) in codes.lines().zip(["0", "1", "2"]) {

@@ -119,7 +119,7 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The address of `otlp_grpc`, `otlp_http` or `web`.
+    /// The address of a listener, by its name in `endpoints.json`.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         let address = self.endpoints[name].as_str().expect("the listener is on");

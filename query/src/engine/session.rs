@@ -56,7 +56,7 @@ impl Prepared {
         let types: HashMap<String, Option<DataType>> = self.plan.get_parameter_types()?;
         let number = |name: &str| name.trim_start_matches('$').parse::<usize>().ok();
         let count = types.keys().filter_map(|name| number(name)).max().unwrap_or(0);
-        let of = |number| types.get(&format!("${number}")).cloned().flatten();
+        let of = |number| types.get(&format!("${number}")).cloned().flatten().map(|known| plain_type(&known));
         Ok((1..=count).map(of).collect())
     }
 }
@@ -65,8 +65,16 @@ impl Prepared {
     /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
     fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
         let ParamValues::List(mut values) = values else { return Ok(values) };
-        for (place, (value, wanted)) in values.iter_mut().zip(self.parameters()?).enumerate() {
-            let Some(wanted) = wanted.filter(|wanted| *wanted != value.value.data_type()) else { continue };
+        let wanted = self.parameters()?;
+        if wanted.len() > values.len() {
+            let message = format!("parameter ${} has no value", values.len() + 1);
+            return Err(QueryError::new(Kind::Invalid, message));
+        }
+        for (place, (value, wanted)) in values.iter_mut().zip(wanted).enumerate() {
+            // Beside nothing but other parameters, any type will do.
+            let is_other =
+                |wanted: &DataType| *wanted != DataType::Null && *wanted != value.value.data_type();
+            let Some(wanted) = wanted.filter(is_other) else { continue };
             value.value = value.value.cast_to(&wanted).map_err(|error| {
                 let message =
                     format!("parameter ${} is no {}: {}", place + 1, types::name_of(&wanted), error);
@@ -123,11 +131,11 @@ impl Session {
         planned.map_err(|error| gone(&error))?
     }
 
-    /// Runs a prepared statement.
+    /// Puts values in the places of the parameters, which can change the types of the columns.
     ///
     /// # Errors
-    /// When a parameter is missing or does not fit, or too many others are running.
-    pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+    /// When a parameter is missing or does not fit.
+    pub fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
         let parameters = prepared.fitted(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
@@ -135,9 +143,18 @@ impl Session {
         }
         // Values can make a plan what its text did not look like.
         guard::plan(&plan, &self.shared.limits)?;
+        let schema = with_types_of_values(&prepared.schema, plan.schema().as_arrow());
+        Ok(Prepared { plan, schema })
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// When a parameter is missing or does not fit, or too many others are running.
+    pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+        let Prepared { plan, schema } = self.bind(prepared, parameters)?;
         let turn = self.turn().await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
-        let schema = with_types_of_values(&prepared.schema, plan.schema().as_arrow());
         let (state, columns, time) = (self.state()?, Arc::clone(&schema), self.time);
         let query = self.shared.handle()?.spawn(async move {
             let run = send_all(state, plan, columns, &sender, turn);

@@ -66,8 +66,7 @@ impl ScalarUDFImpl for HistogramQuantile {
             return exec_err!("histogram_quantile takes a share and the numbers of traffic");
         };
         let shares = shares.as_primitive::<Float64Type>();
-        let counts: Vec<&Int64Array> =
-            counts.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
+        let counts: Vec<&Int64Array> = counts.iter().map(AsArray::as_primitive::<Int64Type>).collect();
         let mut results = Float64Builder::with_capacity(shares.len());
         for row in 0..shares.len() {
             let is_said = shares.is_valid(row) && counts.iter().all(|column| column.is_valid(row));

@@ -70,14 +70,11 @@ fn value(texts: &StringViewArray, row: usize) -> Option<&str> {
 }
 
 /// Tables are sorted by service and code, so neighbours are mostly the same.
-fn of_rows<T: PartialEq>(
+fn of_rows<T: Copy + PartialEq>(
     rows: usize,
     input: impl Fn(usize) -> Option<T>,
     mut function: impl FnMut(T) -> Result<Option<String>>,
-) -> Result<ArrayRef>
-where
-    T: Copy,
-{
+) -> Result<ArrayRef> {
     let mut results = StringViewBuilder::with_capacity(rows);
     let mut last: Option<(T, Option<String>)> = None;
     for row in 0..rows {

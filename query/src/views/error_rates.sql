@@ -8,7 +8,7 @@
 -- p95_ms: 95 of 100 calls took at most so many milliseconds; estimated from the histogram
 -- p99_ms: 99 of 100 calls took at most so many milliseconds; estimated from the histogram
 --
--- Filters on minute and operation choose files. To look at longer times, sum calls and failures; percentiles cannot be
+-- Filters on minute and service choose files. To look at longer times, sum calls and failures; percentiles cannot be
 -- summed: use histogram_quantile over sums of the columns of `traffic`.
 WITH sums AS (
   SELECT
@@ -27,8 +27,18 @@ WITH sums AS (
   FROM traffic
   GROUP BY minute, service, environment, operation, is_caller
 ),
-sides AS (
-  SELECT *, bool_and(is_caller) OVER (PARTITION BY minute, operation) AS only_callers FROM sums
+answered AS (
+  SELECT DISTINCT minute, coalesce(operation, '') AS operation
+  FROM traffic
+  WHERE span_kind IS NULL OR span_kind NOT IN ('client', 'producer')
+),
+once AS (
+  SELECT * FROM sums WHERE NOT is_caller
+  UNION ALL
+  SELECT sums.*
+  FROM sums
+  LEFT ANTI JOIN answered ON sums.minute = answered.minute AND coalesce(sums.operation, '') = answered.operation
+  WHERE sums.is_caller
 )
 SELECT
   minute,
@@ -45,5 +55,4 @@ SELECT
   histogram_quantile(0.5, timed_calls, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14) AS p50_ms,
   histogram_quantile(0.95, timed_calls, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14) AS p95_ms,
   histogram_quantile(0.99, timed_calls, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14) AS p99_ms
-FROM sides
-WHERE only_callers OR NOT is_caller
+FROM once

@@ -134,6 +134,10 @@ impl Words {
         let keyword = |word: &&str| if is_lower { word.to_lowercase() } else { (*word).to_owned() };
         let keywords: Vec<String> = KEYWORDS.iter().map(keyword).collect();
         let mut found = fitting(typed, keywords.iter().map(String::as_str));
+        if !is_lower && !found.is_empty() {
+            // Whoever writes keywords large means one of them.
+            return found;
+        }
         found.extend(fitting(typed, self.tables()));
         found.extend(fitting(typed, self.functions.iter().map(String::as_str)));
         found.extend(fitting(typed, self.columns_in(line)));
@@ -241,6 +245,8 @@ mod tests {
             ("SELECT * FROM |", &["SELECT * FROM errors", "SELECT * FROM events", "SELECT * FROM traffic"]),
             ("SEL|", &["SELECT"]),
             ("sel|", &["select"]),
+            ("SELECT S|", &["SELECT SELECT", "SELECT SHOW"]),
+            ("SELECT Ser| FROM events", &["SELECT service"]),
             (
                 "SELECT s| FROM traffic",
                 &["SELECT seconds", "SELECT select", "SELECT show", "SELECT strpos", "SELECT sum"],

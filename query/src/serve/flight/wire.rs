@@ -1,0 +1,124 @@
+//! The Flight service itself: hands every call on to Flight SQL, and answers those that the trait of Flight SQL leaves out.
+
+use super::Door;
+use super::handle::Handle;
+use super::status::{invalid, unwritable};
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::sql::{Any, Command};
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
+    PollInfo, SchemaAsIpc, SchemaResult, Ticket,
+};
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use prost::Message;
+use tonic::{Request, Response, Status, Streaming};
+
+/// What can be done beside asking.
+const ACTIONS: [(&str, &str); 2] = [
+    ("CreatePreparedStatement", "Prepares a statement; its parameters are $1, $2 and so on"),
+    ("ClosePreparedStatement", "Says that a prepared statement is not needed any more"),
+];
+
+/// The service on the wire.
+#[derive(Debug, Clone)]
+pub(super) struct Wire(pub(super) Door);
+
+impl Wire {
+    /// Without this, a client that sends something else hears of an internal error.
+    fn command(bytes: &[u8]) -> Result<Command, Status> {
+        match Any::decode(bytes).ok().and_then(|any| Command::try_from(any).ok()) {
+            Some(Command::Unknown(_)) | None => {
+                Err(invalid("this server speaks Flight SQL: send one of its commands"))
+            }
+            Some(command) => Ok(command),
+        }
+    }
+}
+
+#[async_trait]
+impl FlightService for Wire {
+    type HandshakeStream = <Door as FlightService>::HandshakeStream;
+    type ListFlightsStream = <Door as FlightService>::ListFlightsStream;
+    type DoGetStream = <Door as FlightService>::DoGetStream;
+    type DoPutStream = <Door as FlightService>::DoPutStream;
+    type DoActionStream = <Door as FlightService>::DoActionStream;
+    type ListActionsStream = <Door as FlightService>::ListActionsStream;
+    type DoExchangeStream = <Door as FlightService>::DoExchangeStream;
+
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        self.0.handshake(request).await
+    }
+
+    /// Nothing is there that a client did not ask for.
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        Ok(Response::new(stream::empty().boxed()))
+    }
+
+    async fn get_flight_info(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        Self::command(&request.get_ref().cmd)?;
+        self.0.get_flight_info(request).await
+    }
+
+    async fn poll_flight_info(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<PollInfo>, Status> {
+        self.0.poll_flight_info(request).await
+    }
+
+    /// The columns of a statement, without running it.
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        let schema = match Self::command(&request.get_ref().cmd)? {
+            Command::CommandStatementQuery(query) => self.0.prepared(&Handle::new(query.query)).await?,
+            Command::CommandPreparedStatementQuery(query) => {
+                self.0.prepared(&Handle::read(&query.prepared_statement_handle)?).await?
+            }
+            _ => {
+                return Err(Status::unimplemented(
+                    "the schema is that of a statement; ask for its flight info",
+                ));
+            }
+        };
+        let options = IpcWriteOptions::default();
+        let schema = SchemaResult::try_from(SchemaAsIpc::new(schema.schema(), &options));
+        schema.map(Response::new).map_err(|error| unwritable(&error))
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        Self::command(&request.get_ref().ticket)?;
+        self.0.do_get(request).await
+    }
+
+    async fn do_put(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoPutStream>, Status> {
+        self.0.do_put(request).await
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        self.0.do_action(request).await
+    }
+
+    /// Those that do something here.
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        let actions = ACTIONS
+            .map(|(name, about)| Ok(ActionType { r#type: name.to_owned(), description: about.to_owned() }));
+        Ok(Response::new(stream::iter(actions).boxed()))
+    }
+
+    async fn do_exchange(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        self.0.do_exchange(request).await
+    }
+}

@@ -1,0 +1,109 @@
+//! The same rows in files, hot, or half of them each; made by the real binary.
+
+use super::asking::Asking;
+use crate::whole_program::server::Server;
+use crate::whole_program::support::{Folder, faultline};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// What is told stays, however long ago it was.
+const FOREVER: [&str; 4] = ["--keep-events", "forever", "--keep-traffic", "forever"];
+/// Nothing is sealed while a test looks.
+const NEVER_SEAL: [&str; 4] = ["--seal-after", "1h", "--seal-bytes", "1GiB"];
+/// Doors that these tests do not need.
+const CLOSED: [&str; 4] = ["--listen-postgres", "off", "--listen-flight", "off"];
+
+/// Where rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In files.
+    Sealed,
+    /// In the log and the memory of a server.
+    Hot,
+    /// The first half in files, the second hot.
+    Both,
+}
+
+/// A data directory with rows in it.
+pub(super) struct Store {
+    // Ends before its folder goes.
+    server: Option<Server>,
+    folder: Folder,
+}
+
+impl Store {
+    /// A store with the records of a log; without one it is empty.
+    pub(super) fn new(place: Place, log: Option<&Path>) -> Self {
+        let folder = Folder::new();
+        let text = log.map(|log| std::fs::read_to_string(log).expect("a log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let (sealed, hot) = match place {
+            Place::Sealed => (&lines[..], &[][..]),
+            Place::Hot => (&[][..], &lines[..]),
+            Place::Both => lines.split_at(lines.len() / 2),
+        };
+        if place != Place::Hot {
+            seal(&folder, sealed);
+        }
+        let server = (place != Place::Sealed).then(|| serve(&folder, hot));
+        let store = Self { server, folder };
+        store.check(sealed, hot);
+        store
+    }
+
+    /// The library on the data directory.
+    pub(super) fn directory(&self) -> Asking {
+        Asking::of_directory(&self.path())
+    }
+
+    /// The server.
+    pub(super) fn server(&self) -> Asking {
+        Asking::Server(self.server.as_ref().expect("a server").address("web"))
+    }
+
+    /// Sends spans to the server.
+    pub(super) fn post_spans(&self, request: &Value) {
+        let body = request.to_string();
+        let server = self.server.as_ref().expect("a server");
+        server.post("/v1/traces", &[("Content-Type", "application/json")], body.as_bytes()).is(200);
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The rows are where the test says that they are.
+    fn check(&self, sealed: &[&str], hot: &[&str]) {
+        let files = files_below(&self.path().join("tables/events"));
+        assert_eq!(files.iter().any(|file| file.ends_with(".parquet")), !sealed.is_empty(), "{files:?}");
+        if let Some(server) = &self.server {
+            let records = server.status()["hot"]["records"].as_u64().expect("a number");
+            assert_eq!(records > 0, !hot.is_empty(), "{records} hot records");
+        }
+    }
+}
+
+fn seal(folder: &Folder, lines: &[&str]) {
+    let log = folder.file("sealed.ndjson", lines.join("\n"));
+    let data = folder.path().join("data");
+    let data = data.to_str().expect("UTF-8");
+    let run = faultline(&[&["ingest", "--quiet", "--data-dir", data, &log], &FOREVER[..]].concat());
+    // 1 says that some lines could not be read, which some stories want.
+    assert!(run.code <= 1, "{}\n{}", run.out, run.err);
+}
+
+fn serve(folder: &Folder, lines: &[&str]) -> Server {
+    let server = Server::start_with(folder, &[FOREVER, NEVER_SEAL, CLOSED].concat());
+    if !lines.is_empty() {
+        server.post_lines(&lines.join("\n")).is(200);
+    }
+    server
+}
+
+fn files_below(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let below = |path: PathBuf| {
+        if path.is_dir() { files_below(&path) } else { vec![path.display().to_string()] }
+    };
+    entries.flat_map(|entry| below(entry.expect("an entry").path())).collect()
+}
