@@ -24,6 +24,7 @@ mod whole_program {
     mod older_store;
     mod otlp;
     mod pipes;
+    mod postgres;
     mod registry_file;
     mod serve;
     mod server;

@@ -1,0 +1,140 @@
+//! psql: what people type first.
+
+use crate::whole_program::http_sql::with_example;
+use crate::whole_program::server::Server;
+use crate::whole_program::support::Folder;
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What psql printed, on stdout and on stderr.
+struct Printed {
+    out: String,
+    err: String,
+}
+
+/// psql, not started yet.
+fn psql(server: &Server) -> Command {
+    let mut command = Command::new("psql");
+    let port = server.address("postgres").port();
+    command.arg("--no-psqlrc").arg(format!("host=127.0.0.1 port={port} user=ann dbname=faultline"));
+    command.env_remove("PGOPTIONS").env("PAGER", "cat").stdin(Stdio::null());
+    command
+}
+
+/// Runs commands of psql, one after the other.
+#[track_caller]
+fn run(server: &Server, commands: &[&str]) -> Printed {
+    let mut psql = psql(server);
+    for command in commands {
+        psql.args(["-c", command]);
+    }
+    let output = psql.output().expect("psql is missing: install postgresql-client");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    Printed { out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Scenario: the commands of psql that describe what there is.
+/// Guarantee: each lists our tables, views, columns with their types and what they hold, and our one database; none ends
+/// in an error.
+#[test]
+fn the_shells_own_commands_describe_what_there_is() {
+    let folder = Folder::new();
+    let server = with_example(&folder);
+    for (command, expected) in [
+        ("\\conninfo", &["database \"faultline\" as user \"ann\""][..]),
+        ("\\l", &["faultline | faultline | UTF-8", "(1 row)"]),
+        ("\\dn", &["public"]),
+        ("\\d", &["public | events", "| table |", "public | errors", "| view"]),
+        ("\\dt", &["events  | table", "codes   | table", "(5 rows)"]),
+        ("\\dt+", &["Every error, warning and audit event"]),
+        ("\\dv", &["errors", "warnings"]),
+        ("\\dv+", &["view"]),
+        ("\\df", &["List of functions"]),
+        ("\\du", &["List of roles"]),
+        ("\\dx", &["extensions"]),
+        ("\\di", &[]),
+        (
+            "\\d events",
+            &[
+                "Table \"public.events\"",
+                "time            | timestamp with time zone |           | not null",
+                "http_status     | integer ",
+                "findings        | text[] ",
+                "hidden          | boolean ",
+            ],
+        ),
+        ("\\d+ events", &["Description", "HTTP"]),
+        ("\\d errors", &["View \"public.errors\"", "canonical"]),
+        ("\\x\\\\ SELECT 1 AS one", &["one | 1"]),
+    ] {
+        let commands: Vec<_> = command.split("\\\\ ").collect();
+        let printed = run(&server, &commands);
+        assert_eq!(
+            printed.err.replace("Did not find any relations.\n", ""),
+            "",
+            "{command}\n{}",
+            printed.out
+        );
+        for part in expected {
+            assert!(printed.out.contains(part), "{command}: no {part:?} in\n{}", printed.out);
+        }
+    }
+    let listed = run(&server, &["\\dt"]).out;
+    assert!(!listed.contains("pg_"), "{listed}");
+    assert!(server.stop().success());
+}
+
+/// Scenario: a question with an answer, and questions with mistakes.
+/// Guarantee: rows as psql prints them; a mistake is pointed at, with a remedy.
+#[test]
+fn mistakes_are_pointed_at() {
+    let folder = Folder::new();
+    let server = with_example(&folder);
+    let counted = run(
+        &server,
+        &["SELECT count(*) FROM events WHERE hidden", "SELECT NULL AS nothing, true, '{a,b}'::text[]"],
+    );
+    let hidden = server.dump("events").iter().filter(|event| event["hidden"] == true).count();
+    assert!(hidden > 0 && counted.out.contains(&format!("\n{hidden:>6}\n")), "{}", counted.out);
+    assert!(counted.out.contains("         | t    | {a,b}"), "{}", counted.out);
+    let wrong = run(&server, &["SELECT service,\n  categroy FROM events"]);
+    assert_eq!(
+        wrong.err,
+        "ERROR:  there is no column 'categroy'\nLINE 2:   categroy FROM events\n          ^\nHINT:  did you mean 'category'?\n"
+    );
+    let wrong = run(&server, &["SELEC 1"]).err;
+    assert!(wrong.contains("\nLINE 1: SELEC 1\n        ^\n"), "{wrong}");
+    let several = run(&server, &["BEGIN; SELECT 1 AS one; COMMIT"]).out;
+    assert!(several.contains("one") && several.ends_with("COMMIT\n"), "{several}");
+    assert!(server.stop().success());
+}
+
+/// Scenario: Ctrl-C in psql while a query runs that would not end.
+/// Guarantee: the query is stopped at once, and the shell goes on with the next one.
+#[test]
+fn ctrl_c_stops_the_query_and_not_the_shell() {
+    let folder = Folder::new();
+    let server = with_example(&folder);
+    let script = folder.file(
+        "script.sql",
+        "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b;\nSELECT 40 + 2 AS after;\n",
+    );
+    let began = Instant::now();
+    let child = psql(&server)
+        .args(["-f", &script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("psql is missing: install postgresql-client");
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::INT).expect("the process is ours");
+    let output = child.wait_with_output().expect("psql ends");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(err.contains("cancelled"), "{err}");
+    // psql leaves a script that was interrupted, or goes on with it, by version; the server stays either way.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {out}", began.elapsed());
+    assert!(run(&server, &["SELECT 40 + 2 AS after"]).out.contains("42"));
+    assert!(server.stop().success());
+}
