@@ -110,7 +110,7 @@ pub async fn run(
     stop.send_replace(true);
     let drained = async {
         while let Some(ended) = connections.join_next().await {
-            report(ended)
+            report(ended);
         }
     };
     if tokio::time::timeout(GRACE, drained).await.is_err() {

@@ -66,6 +66,7 @@ fn long(number: usize) -> i64 {
 }
 
 /// Name, type, size, and the quotes around a literal of each type that columns of ours have.
+#[allow(clippy::type_complexity, reason = "a table")]
 const TYPES: [(&str, XdbcDataType, i32, Option<(&str, &str)>); 10] = [
     ("text", XdbcDataType::XdbcVarchar, i32::MAX, Some(("'", "'"))),
     ("boolean", XdbcDataType::XdbcBit, 1, None),

@@ -51,7 +51,7 @@ impl Format {
 /// Writes batches one after the other into memory.
 pub(super) enum Writer {
     Json(json::Writer<Vec<u8>, json::writer::JsonArray>),
-    Csv(csv::Writer<Vec<u8>>),
+    Csv(Box<csv::Writer<Vec<u8>>>),
     Arrow(StreamWriter<Vec<u8>>),
 }
 
@@ -66,7 +66,7 @@ impl Writer {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(Vec::new());
                 // An empty answer has a header too.
                 writer.write(&RecordBatch::new_empty(schema.clone().into()))?;
-                Self::Csv(writer)
+                Self::Csv(Box::new(writer))
             }
             Format::Arrow => Self::Arrow(StreamWriter::try_new(Vec::new(), schema)?),
         })
@@ -88,7 +88,7 @@ impl Writer {
                 // Nothing was written when there were no rows.
                 Ok(if rows.is_empty() { b"[]".to_vec() } else { rows })
             }
-            Self::Csv(writer) => Ok(writer.into_inner()),
+            Self::Csv(writer) => Ok((*writer).into_inner()),
             Self::Arrow(writer) => writer.into_inner(),
         }
     }

@@ -28,7 +28,7 @@ impl Failure {
     }
 
     /// The same, as the end of the connection.
-    pub(super) fn as_fatal(self) -> Self {
+    pub(super) fn made_fatal(self) -> Self {
         Self { fatal: true, ..self }
     }
 

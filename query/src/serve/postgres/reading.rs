@@ -58,7 +58,7 @@ impl Reader {
     pub(super) fn read(&self, sql: &str, user: &str, limits: &Limits) -> Result<Vec<Command>, QueryError> {
         let sql = if is_abort(sql) { "ROLLBACK" } else { sql };
         let statements = guard::parse(sql, limits).map_err(|error| clearer(error, sql))?;
-        let statements = if asks_for_the_catalog(sql) { self.rewritten(sql)? } else { statements.into() };
+        let statements = if asks_for_the_catalog(sql) { self.rewritten(sql)? } else { statements };
         let commands = statements.into_iter().map(|statement| Command::of(statement, limits));
         let mut commands = commands.collect::<Result<Vec<_>, _>>()?;
         for command in &mut commands {

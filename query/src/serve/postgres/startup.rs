@@ -199,7 +199,7 @@ impl Guest {
         match self.settings.set(name, Some(value)) {
             Ok(Outcome::Time(time)) => self.session.set_time(time.unwrap_or_default()),
             Ok(_) => {}
-            Err(failure) => return Err(failure.as_fatal()),
+            Err(failure) => return Err(failure.made_fatal()),
         }
         Ok(())
     }
