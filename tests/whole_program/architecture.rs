@@ -16,8 +16,7 @@ const ALLOWED: [(&str, &[&str]); 6] = [
 ];
 
 /// Where the product's own code is.
-const SOURCES: [&str; 6] =
-    ["src", "taxonomy/src", "store/src", "collector/src", "query/src", "demo/src"];
+const SOURCES: [&str; 6] = ["src", "taxonomy/src", "store/src", "collector/src", "query/src", "demo/src"];
 
 /// The members of the workspace, with their manifests.
 fn members() -> BTreeMap<String, toml::Table> {
