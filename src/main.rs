@@ -24,6 +24,7 @@ mod registry;
 mod serve;
 mod sql;
 mod stop;
+mod tail;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -66,6 +67,7 @@ enum Command {
     Ingest(ingest::Arguments),
     Serve(serve::Arguments),
     Sql(sql::Arguments),
+    Tail(tail::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),
+        Command::Tail(arguments) => tail::run(&arguments),
     }
 }
 

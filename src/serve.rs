@@ -29,6 +29,7 @@ use std::time::Instant;
 use store::keeper::Keeper;
 use store::{DataDirectory, DirectoryError};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -194,6 +195,8 @@ impl Sockets {
         let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.keeper, store.replay);
         let gate: SharedGate = Arc::new(gate::Open);
         let web = web.merge(query::serve::http::routes(engine.clone(), Arc::clone(&gate)));
+        let (stopping, is_stopping) = watch::channel(false);
+        let web = web.merge(query::serve::tail::routes(engine.clone(), Arc::clone(&gate), is_stopping));
         let flight = query::serve::flight::routes(engine.clone(), Arc::clone(&gate));
         let mut receivers = tokio::task::JoinSet::new();
         use server::Peer::{Reader, Sender};
@@ -220,6 +223,7 @@ impl Sockets {
             stop.asked().await;
             tracing::info!("stopping: finishing what was begun; a second signal stops at once");
             pipeline.announce_stop();
+            stopping.send_replace(true);
             while receivers.join_next().await.is_some() {}
             drop(drained);
             if let Some(web) = web {

@@ -87,6 +87,21 @@ impl Engine {
     pub fn session(&self) -> Session {
         Session::new(Arc::clone(&self.shared))
     }
+
+    /// Tables, views and functions, to plan with.
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.shared.state
+    }
+
+    /// Where rows come from.
+    pub(crate) fn source(&self) -> &Source {
+        &self.shared.source
+    }
+
+    /// The threads of queries.
+    pub(crate) fn handle(&self) -> Result<&tokio::runtime::Handle, QueryError> {
+        self.shared.handle()
+    }
 }
 
 impl Shared {

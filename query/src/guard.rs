@@ -14,6 +14,8 @@ use std::ops::ControlFlow;
 
 /// How deep a statement may nest: parsing and planning recurse.
 const DEPTH: usize = 64;
+/// The length of a condition on single events.
+const CONDITION_BYTES: usize = 4 << 10;
 
 /// Reads exactly one statement, and refuses what does more than read.
 ///
@@ -81,6 +83,41 @@ fn allow_sql(statement: &ast::Statement, limits: &Limits) -> Result<(), QueryErr
         | Sql::ShowVariables { .. }
         | Sql::ShowFunctions { .. } => Ok(()),
         other => Err(QueryError::refused(&first_words(&other.to_string()))),
+    }
+}
+
+/// Reads a condition on single rows: one expression, without a query in it.
+///
+/// # Errors
+/// When it is too long, no SQL, or asks for other rows.
+pub fn condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
+    if sql.len() > CONDITION_BYTES {
+        let message = format!("the condition has {} bytes; at most {CONDITION_BYTES} are read", sql.len());
+        return Err(QueryError::new(Kind::Limit(Limit::Statement), message).hint("compare with fewer values"));
+    }
+    let dialect = PostgreSqlDialect {};
+    let parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(DEPTH).build();
+    let expression = parser?.parse_into_expr()?;
+    if let Some(alias) = &expression.alias {
+        let error = QueryError::new(Kind::Syntax, format!("'{alias}' is more than the condition"));
+        return Err(error.hint("join conditions with AND or OR"));
+    }
+    if expression.expr.visit(&mut NoQuery).is_break() {
+        let error =
+            QueryError::new(Kind::Refused, "a condition looks at single events: no queries inside it");
+        return Err(error.hint("ask such a question with faultline sql"));
+    }
+    Ok(expression)
+}
+
+/// Finds queries.
+struct NoQuery;
+
+impl Visitor for NoQuery {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
     }
 }
 

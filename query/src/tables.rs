@@ -8,6 +8,7 @@ mod unsealed;
 
 use crate::source::Source;
 use crate::views;
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use store::{TABLES, Table};
 use stored::Stored;
 use taxonomy::Registry;
+pub(crate) use unsealed::Columns;
 use url::Url;
 
 /// The stored tables that can be asked about.
@@ -39,6 +41,11 @@ pub fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
     let stored = STORED.into_iter().map(|table| (table.name(), table.about()));
     let own = [(codes::NAME, codes::ABOUT), (columns::NAME, columns::ABOUT)];
     stored.chain(own).chain(views::ALL.iter().map(|view| (view.name, view.about)))
+}
+
+/// The columns of a stored table as the engine knows them.
+pub(crate) fn schema_of(table: Table) -> SchemaRef {
+    Arc::clone(Stored::new(table).schema())
 }
 
 /// Puts the tables into the schema.

@@ -8,6 +8,7 @@
 //! sealed, or, oldest first, when there is no room; then they are read from the log.
 
 use crate::codec::{CodecError, Decoder};
+use crate::lake::evolve;
 use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -48,6 +49,15 @@ impl HotRecord {
     pub fn batch(&self, table: Table) -> Result<Option<RecordBatch>, CodecError> {
         self.decoder.batch(&self.bytes, table)
     }
+
+    /// The batch of one table with its current columns, whatever version wrote it.
+    ///
+    /// # Errors
+    /// When the bytes are not what we write.
+    pub fn current_batch(&self, table: Table) -> Result<Option<RecordBatch>, CodecError> {
+        let adapted = |batch| Ok(evolve::adapted(batch, &table.schema())?);
+        self.batch(table)?.map(adapted).transpose()
+    }
 }
 
 /// The newest records, within a bound on their weight.
@@ -64,6 +74,8 @@ struct Held {
     size: HotSize,
     /// The highest sequence that went for want of room.
     evicted: u64,
+    /// The highest sequence that went, for whatever reason.
+    gone: u64,
     /// What is being sealed: up to which sequence, and the weight of what of it is no longer in here.
     sealing: (u64, usize),
 }
@@ -75,6 +87,15 @@ pub struct HotSnapshot {
     pub records: Vec<Arc<HotRecord>>,
     /// Records up to this sequence may be missing though they are not sealed: the log has them.
     pub evicted: u64,
+}
+
+/// What follows a place in the log.
+#[derive(Debug, Clone, Default)]
+pub struct Following {
+    /// The records after it that are hot, oldest first.
+    pub records: Vec<Arc<HotRecord>>,
+    /// Records up to this sequence have gone: whoever has not seen them all has missed something.
+    pub gone: u64,
 }
 
 /// How much is hot.
@@ -109,6 +130,7 @@ impl Hot {
             held.size.remove(&oldest);
             held.size.evicted += 1;
             held.evicted = held.evicted.max(oldest.sequence);
+            held.gone = held.gone.max(oldest.sequence);
             if oldest.sequence <= held.sealing.0 {
                 held.sealing.1 += oldest.bytes();
             }
@@ -129,6 +151,7 @@ impl Hot {
         held.sealing = (0, 0);
         while let Some((_, sealed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
             held.size.remove(&sealed);
+            held.gone = held.gone.max(sealed.sequence);
         }
         if held.records.is_empty() {
             held.records.shrink_to_fit();
@@ -141,6 +164,24 @@ impl Hot {
         let held = self.held();
         let records = held.records.iter().map(|(_, record)| Arc::clone(record)).collect();
         HotSnapshot { records, evicted: held.evicted }
+    }
+
+    /// The records after a sequence, at most so many of them.
+    #[must_use]
+    pub fn after(&self, sequence: u64, most: usize) -> Following {
+        let held = self.held();
+        let first = held.records.partition_point(|(_, record)| record.sequence <= sequence);
+        let records = held.records.range(first..).take(most).map(|(_, record)| Arc::clone(record)).collect();
+        Following { records, gone: held.gone }
+    }
+
+    /// The newest sequence that was ever here, and the oldest that is.
+    #[must_use]
+    pub fn ends(&self) -> (u64, Option<u64>) {
+        let held = self.held();
+        let sequence = |(_, record): &(Instant, Arc<HotRecord>)| record.sequence;
+        let newest = held.records.back().map_or(held.gone, sequence);
+        (newest, held.records.front().map(sequence))
     }
 
     /// How much is held.

@@ -11,7 +11,8 @@ use super::gate::{Credentials, SharedGate};
 use crate::engine::Engine;
 use crate::error::{Kind, QueryError};
 use crate::parameters::parameters;
-use answer::{Answer, failed, unauthorized};
+use answer::Answer;
+pub(super) use answer::{failed, unauthorized};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -91,7 +92,7 @@ impl Asked {
     }
 }
 
-fn credentials(headers: &HeaderMap) -> Credentials<'_> {
+pub(super) fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.strip_prefix("Bearer ")).map_or(Credentials::None, Credentials::Bearer)
 }

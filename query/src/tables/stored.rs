@@ -51,7 +51,7 @@ impl Stored {
         Self { table, schema }
     }
 
-    fn schema(&self) -> &SchemaRef {
+    pub(super) fn schema(&self) -> &SchemaRef {
         self.schema.table_schema()
     }
 

@@ -22,7 +22,13 @@ const WAITING: usize = 2;
 #[derive(Debug)]
 pub(super) struct Unsealed {
     snapshot: Arc<Snapshot>,
-    projected: SchemaRef,
+    columns: Columns,
+}
+
+/// Columns of a table as the engine knows them, out of batches as they are stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    schema: SchemaRef,
     /// For each column asked for, its place in a stored batch.
     places: Arc<[Place]>,
 }
@@ -41,35 +47,50 @@ impl Unsealed {
         projection: Option<&Vec<usize>>,
         snapshot: Arc<Snapshot>,
     ) -> Result<Self> {
-        let stored = table.schema();
         let all: Vec<usize> = (0..schema.fields().len()).collect();
-        let columns = projection.unwrap_or(&all);
+        Ok(Self { snapshot, columns: Columns::new(table, schema, projection.unwrap_or(&all))? })
+    }
+
+    /// The columns asked for.
+    pub(super) fn projected(&self) -> &SchemaRef {
+        &self.columns.schema
+    }
+}
+
+impl Columns {
+    /// Some columns of the table.
+    pub(crate) fn new(table: Table, schema: &SchemaRef, columns: &[usize]) -> Result<Self> {
+        let stored = table.schema();
         let place = |column: &usize| match schema.field(*column).name().as_str() {
             PARTITION => stored.index_of(layout::of(table).time).map(Place::DayOf),
             name => stored.index_of(name).map(Place::Column),
         };
         let places = columns.iter().map(place).collect::<Result<Vec<_>, ArrowError>>()?;
-        Ok(Self { snapshot, projected: Arc::new(schema.project(columns)?), places: places.into() })
+        Ok(Self { schema: Arc::new(schema.project(columns)?), places: places.into() })
     }
 
-    /// The columns asked for.
-    pub(super) fn projected(&self) -> &SchemaRef {
-        &self.projected
+    /// The columns of a stored batch.
+    pub(crate) fn of(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let columns = self.places.iter().zip(self.schema.fields());
+        let columns = columns.map(|(place, field)| place.of(batch, field.data_type()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
     }
 }
 
 impl PartitionStream for Unsealed {
     fn schema(&self) -> &SchemaRef {
-        &self.projected
+        self.projected()
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.projected), WAITING);
-        let (snapshot, places) = (Arc::clone(&self.snapshot), Arc::clone(&self.places));
+        let mut stream = RecordBatchReceiverStream::builder(Arc::clone(self.projected()), WAITING);
+        let (snapshot, columns) = (Arc::clone(&self.snapshot), self.columns.clone());
         let sender = stream.tx();
         let rows = context.session_config().batch_size();
-        let gathered = BatchCoalescer::new(Arc::clone(&self.projected), rows);
-        let mut reader = Reader { places, schema: Arc::clone(&self.projected), gathered, sender };
+        let gathered = BatchCoalescer::new(Arc::clone(self.projected()), rows);
+        let mut reader = Reader { columns, gathered, sender };
         stream.spawn_blocking(move || reader.read(&snapshot));
         stream.build()
     }
@@ -77,8 +98,7 @@ impl PartitionStream for Unsealed {
 
 /// Makes few large batches of the many small ones that senders make.
 struct Reader {
-    places: Arc<[Place]>,
-    schema: SchemaRef,
+    columns: Columns,
     gathered: BatchCoalescer,
     sender: Sender<Result<RecordBatch>>,
 }
@@ -109,12 +129,7 @@ impl Reader {
     }
 
     fn take(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>> {
-        let columns = self.places.iter().zip(self.schema.fields());
-        let columns = columns.map(|(place, field)| place.of(batch, field.data_type()));
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        self.gathered.push_batch(batch)?;
+        self.gathered.push_batch(self.columns.of(batch)?)?;
         Ok(self.send())
     }
 

@@ -65,9 +65,11 @@ fn long(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Name, type, size, and the quotes around a literal of each type that columns of ours have.
-#[allow(clippy::type_complexity, reason = "a table")]
-const TYPES: [(&str, XdbcDataType, i32, Option<(&str, &str)>); 10] = [
+/// Name, type, size, and what stands before and after a literal.
+type Known = (&'static str, XdbcDataType, i32, Option<(&'static str, &'static str)>);
+
+/// The types that columns of ours have.
+const TYPES: [Known; 10] = [
     ("text", XdbcDataType::XdbcVarchar, i32::MAX, Some(("'", "'"))),
     ("boolean", XdbcDataType::XdbcBit, 1, None),
     ("smallint", XdbcDataType::XdbcSmallint, 5, None),

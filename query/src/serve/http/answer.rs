@@ -90,7 +90,7 @@ fn unwritable(error: &ArrowError) -> QueryError {
 }
 
 /// An error, with its status.
-pub(super) fn failed(error: &QueryError) -> Response {
+pub(in crate::serve) fn failed(error: &QueryError) -> Response {
     let status = match error.kind {
         Kind::Syntax | Kind::Unknown | Kind::Invalid | Kind::Failed => StatusCode::BAD_REQUEST,
         Kind::Refused => StatusCode::FORBIDDEN,
@@ -113,7 +113,7 @@ pub(super) fn failed(error: &QueryError) -> Response {
 }
 
 /// Someone the gate does not let in.
-pub(super) fn unauthorized(denied: &Denied) -> Response {
+pub(in crate::serve) fn unauthorized(denied: &Denied) -> Response {
     let body = json!({"error": {"code": "unauthorized", "message": denied.to_string()}});
     let mut response = said(StatusCode::UNAUTHORIZED, &body);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

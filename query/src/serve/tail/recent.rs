@@ -1,0 +1,62 @@
+//! The newest events that are stored already, to begin with.
+
+use super::asked::Asked;
+use crate::engine::Session;
+use crate::error::QueryError;
+use arrow::array::{AsArray, RecordBatch};
+use datafusion::common::ParamValues;
+use std::collections::HashMap;
+use store::{Table, json};
+
+/// The newest events, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// Each as a line of JSON.
+    pub(super) lines: String,
+    /// How often each is among them, by its id.
+    pub(super) ids: HashMap<String, usize>,
+}
+
+/// Asks for the newest events that fit, sealed or not.
+pub(super) async fn newest(asked: &Asked, session: &Session) -> Result<Recent, QueryError> {
+    let names: Vec<String> =
+        Table::Events.columns().iter().map(|column| format!("\"{}\"", column.name)).collect();
+    let (columns, condition, most) = (names.join(", "), asked.sql(), asked.recent);
+    let statement = format!(
+        "SELECT * FROM (SELECT {columns} FROM events WHERE {condition} ORDER BY time DESC LIMIT {most}) \
+         ORDER BY time"
+    );
+    let prepared = session.prepare(&statement).await?;
+    let mut rows = session.run(&prepared, ParamValues::List(Vec::new())).await?;
+    let mut recent = Recent::default();
+    while let Some(batch) = rows.next().await {
+        recent.add(&batch?);
+    }
+    Ok(recent)
+}
+
+impl Recent {
+    fn add(&mut self, batch: &RecordBatch) {
+        json::lines(Table::Events, batch, &mut self.lines);
+        for id in ids(batch) {
+            *self.ids.entry(id.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Whether an event was among them; each is known once.
+    pub(super) fn had(&mut self, id: &str) -> bool {
+        match self.ids.get_mut(id) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The ids of events.
+pub(super) fn ids(batch: &RecordBatch) -> impl Iterator<Item = &str> {
+    let ids = batch.column_by_name("event_id").and_then(|ids| ids.as_string_opt::<i32>());
+    ids.into_iter().flat_map(|ids| ids.iter().map(Option::unwrap_or_default))
+}
