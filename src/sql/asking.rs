@@ -228,7 +228,7 @@ async fn show(
     let schema = answer.schema();
     let mut shown = Rows::default();
     while let Some(batch) = waiting.on(answer.next()).await? {
-        if !shown.take(batch) {
+        if !shown.take(&batch) {
             break;
         }
     }
@@ -261,7 +261,7 @@ struct Rows {
 
 impl Rows {
     /// Takes a batch, or as much of it as there is room for; false when that was not all.
-    fn take(&mut self, batch: RecordBatch) -> bool {
+    fn take(&mut self, batch: &RecordBatch) -> bool {
         let room = TABLE_ROWS - self.count;
         self.is_more = batch.num_rows() > room;
         let batch = batch.slice(0, batch.num_rows().min(room));

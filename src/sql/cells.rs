@@ -78,27 +78,28 @@ mod tests {
     use arrow::array::{Float64Array, NullArray, StringArray, TimestampMicrosecondArray};
     use std::sync::Arc;
 
-    fn texts(column: ArrayRef) -> Vec<String> {
+    fn texts(column: impl Array + 'static) -> Vec<String> {
         let text = |shown| match shown {
             Shown::Null => "(null)".to_owned(),
             Shown::Text(text) => text,
         };
+        let column: ArrayRef = Arc::new(column);
         of(&column, 8).unwrap().into_iter().map(text).collect()
     }
 
     #[test]
     fn values_read_well() {
         let times = TimestampMicrosecondArray::from(vec![Some(1_700_000_000_123_456), None]);
-        assert_eq!(texts(Arc::new(times.clone())), ["2023-11-14 22:13:20.123456", "(null)"]);
-        assert_eq!(texts(Arc::new(times.with_timezone("UTC")))[0], "2023-11-14 22:13:20.123456Z");
+        assert_eq!(texts(times.clone()), ["2023-11-14 22:13:20.123456", "(null)"]);
+        assert_eq!(texts(times.with_timezone("UTC"))[0], "2023-11-14 22:13:20.123456Z");
         let floats = Float64Array::from(vec![1.0 / 3.0, 2.0, 0.0, 1e-9, 1e20, f64::NAN, -12.5]);
         assert_eq!(
-            texts(Arc::new(floats)),
+            texts(floats),
             ["0.333333", "2", "0", "0.000000001", "100000000000000000000", "NaN", "-12.5"]
         );
         let words =
             StringArray::from(vec![Some("short"), Some(""), None, Some("rather long"), Some("\u{1b}[31m")]);
-        assert_eq!(texts(Arc::new(words)), ["short", "", "(null)", "rather l…", "\\u{1b}[31m"]);
-        assert_eq!(texts(Arc::new(NullArray::new(2))), ["(null)", "(null)"]);
+        assert_eq!(texts(words), ["short", "", "(null)", "rather l…", "\\u{1b}[31m"]);
+        assert_eq!(texts(NullArray::new(2)), ["(null)", "(null)"]);
     }
 }

@@ -108,7 +108,7 @@ pub(super) enum Encoder {
         is_begun: bool,
     },
     Parquet(Box<ArrowWriter<Vec<u8>>>),
-    Arrow(StreamWriter<Vec<u8>>),
+    Arrow(Box<StreamWriter<Vec<u8>>>),
 }
 
 impl Encoder {
@@ -126,7 +126,7 @@ impl Encoder {
             }
             Format::Arrow => {
                 let writer = StreamWriter::try_new(Vec::new(), schema);
-                Self::Arrow(writer.map_err(|error| Unwritable::Arrow(error, "arrow"))?)
+                Self::Arrow(Box::new(writer.map_err(|error| Unwritable::Arrow(error, "arrow"))?))
             }
             Format::Auto | Format::Table | Format::Vertical | Format::Csv => {
                 Self::Csv(Some(Arc::clone(schema)))

@@ -32,14 +32,14 @@ impl FromStr for Address {
 /// Who answers.
 pub(super) enum Place {
     Directory { session: Session, path: String },
-    Server(Server),
+    Server(Box<Server>),
 }
 
 impl Place {
     /// Opens the place that the arguments name. Must not be called on an asynchronous thread.
     pub(super) fn open(arguments: &Arguments) -> anyhow::Result<Self> {
         match &arguments.server {
-            Some(address) => Ok(Self::Server(Server::new(address, arguments.timeout))),
+            Some(address) => Ok(Self::Server(Box::new(Server::new(address, arguments.timeout)))),
             None => Self::directory(arguments),
         }
     }

@@ -103,14 +103,14 @@ fn table(columns: &[Column], look: Look) -> Option<LaidOut> {
     let mut shown: Vec<&Column> = columns.iter().collect();
     let mut left_out = None;
     let mut widths: Vec<usize> = shown.iter().map(|column| column.width()).collect();
-    if let Some(room) = look.width() {
-        if total(&widths) > room {
-            shown.retain(|column| !column.is_empty());
-            left_out = empty_columns(columns);
-            let natural: Vec<usize> = shown.iter().map(|column| column.width()).collect();
-            let least: Vec<usize> = shown.iter().map(|column| column.least()).collect();
-            widths = fitted(&natural, &least, room)?;
-        }
+    if let Some(room) = look.width()
+        && total(&widths) > room
+    {
+        shown.retain(|column| !column.is_empty());
+        left_out = empty_columns(columns);
+        let natural: Vec<usize> = shown.iter().map(|column| column.width()).collect();
+        let least: Vec<usize> = shown.iter().map(|column| column.least()).collect();
+        widths = fitted(&natural, &least, room)?;
     }
     if shown.is_empty() && !columns.is_empty() {
         return None;

@@ -76,7 +76,9 @@ fn query(arguments: &Arguments) -> String {
     let named =
         [("category", &arguments.category), ("service", &arguments.service), ("code", &arguments.code)];
     for (name, values) in named {
-        values.iter().for_each(|value| drop(query.append_pair(name, value)));
+        for value in values {
+            query.append_pair(name, value);
+        }
     }
     if let Some(condition) = &arguments.condition {
         query.append_pair("where", condition);

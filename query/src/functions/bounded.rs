@@ -1,37 +1,28 @@
-//! Functions of the engine that build something as large as they are told to, with a bound.
+//! Functions of the engine that build something much larger than what they are given, with a bound.
 //!
-//! What they build is counted by no memory limit, and constants are folded while a statement is planned, so that
-//! `repeat('x', 1000000000)` would take a gigabyte before anyone could stop it.
+//! What they build is counted by no memory limit, and constants are folded while a statement is planned: a chain of
+//! fifteen `s || s || s || s` would take ten gigabytes before anyone could stop it. So every statement is rewritten
+//! before it is optimized, and calls that would build too much fail instead.
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Int64Type, IntervalUnit, TimeUnit};
-use datafusion::common::{Result, exec_err};
+mod growth;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::execution::FunctionRegistry;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    BinaryExpr, ColumnarValue, Documentation, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::SessionContext;
+use growth::Growth;
+use std::sync::Arc;
 
-/// What one row may grow to: characters of a text, elements of a list. Enough for a bar of a chart, or for the minutes
-/// of a week.
-const ROW: i64 = 10_080;
-/// What the rows of one batch may grow to together, in bytes.
-const BATCH: i64 = 16 << 20;
-
-/// By how much a call grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Growth {
-    /// As often as the second argument says, the text that is the first.
-    Texts,
-    /// As many characters as the second argument says.
-    Characters,
-    /// As many elements as the second argument says, each as large as the argument at this place.
-    Elements(usize),
-    /// From the first argument to the second, in steps of the third.
-    Series,
-}
-
-const BOUNDED: [(&str, Growth); 7] = [
+/// The functions that are bounded, by how they grow.
+const BOUNDED: [(&str, Growth); 20] = [
     ("repeat", Growth::Texts),
     ("lpad", Growth::Characters),
     ("rpad", Growth::Characters),
@@ -39,22 +30,83 @@ const BOUNDED: [(&str, Growth); 7] = [
     ("array_resize", Growth::Elements(2)),
     ("range", Growth::Series),
     ("generate_series", Growth::Series),
+    ("replace", Growth::Replaced),
+    ("regexp_replace", Growth::Matched),
+    ("array_to_string", Growth::Joined),
+    ("concat", Growth::Together),
+    ("concat_ws", Growth::Together),
+    ("array_concat", Growth::Together),
+    ("array_append", Growth::Together),
+    ("array_prepend", Growth::Together),
+    ("make_array", Growth::Together),
+    ("struct", Growth::Together),
+    ("named_struct", Growth::Together),
+    ("map", Growth::Together),
+    ("make_map", Growth::Together),
 ];
 
-/// The bounded forms of what a session has.
-pub(super) fn all(context: &SessionContext) -> Vec<ScalarUDF> {
-    let state = context.state();
-    let bounded = |(name, growth): &(&str, Growth)| {
-        let inner = state.scalar_functions().get(*name)?;
-        Some(ScalarUDF::from(Bounded { inner: inner.as_ref().clone(), growth: *growth }))
-    };
-    BOUNDED.iter().filter_map(bounded).collect()
+/// The name of the operator's bound, in plans.
+const OF_OPERATOR: &str = "bounded";
+
+/// Bounds the functions of every statement.
+pub(super) fn register(context: &mut SessionContext) -> Result<()> {
+    let operator = Arc::new(ScalarUDF::from(OfOperator::new()));
+    context.register_function_rewrite(Arc::new(Bounds { operator }))
+}
+
+/// Puts the bound around every call that needs one.
+#[derive(Debug)]
+struct Bounds {
+    operator: Arc<ScalarUDF>,
+}
+
+impl FunctionRewrite for Bounds {
+    fn name(&self) -> &str {
+        "bounds"
+    }
+
+    fn rewrite(&self, expr: Expr, _: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
+        match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(of_function(func, args)),
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
+                Ok(self.of_operator(*left, right))
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+}
+
+fn of_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
+    let known = BOUNDED.iter().find(|(name, _)| *name == func.name());
+    match known.filter(|_| !func.inner().is::<Bounded>()) {
+        Some((_, growth)) => {
+            let bounded = ScalarUDF::from(Bounded { inner: func, growth: *growth });
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(bounded), args)))
+        }
+        None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+    }
+}
+
+impl Bounds {
+    /// `left || right`, where the left side is handed on only when both together are not too large.
+    fn of_operator(&self, left: Expr, right: Box<Expr>) -> Transformed<Expr> {
+        let is_bounded = matches!(&left, Expr::ScalarFunction(call) if call.func.inner().is::<OfOperator>());
+        let concat = |left: Expr, right: Box<Expr>| {
+            Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right })
+        };
+        if is_bounded {
+            return Transformed::no(concat(left, right));
+        }
+        let both = vec![left, right.as_ref().clone()];
+        let left = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&self.operator), both));
+        Transformed::yes(concat(left, right))
+    }
 }
 
 /// A function that refuses to build what is too large.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
-    inner: ScalarUDF,
+    inner: Arc<ScalarUDF>,
     growth: Growth,
 }
 
@@ -65,6 +117,10 @@ impl ScalarUDFImpl for Bounded {
 
     fn aliases(&self) -> &[String] {
         self.inner.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
     }
 
     fn signature(&self) -> &Signature {
@@ -88,7 +144,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.check(&args)?;
+        self.growth.check(self.name(), &args.args, args.number_rows)?;
         self.inner.invoke_with_args(args)
     }
 
@@ -97,110 +153,43 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-impl Bounded {
-    fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let mut together = 0_i64;
-        for (units, size) in self.sizes(&columns, rows)? {
-            if units > ROW {
-                return exec_err!(
-                    "{}() would build {units} at once; at most {ROW} characters or elements are built for a row",
-                    self.name()
-                );
-            }
-            together = together.saturating_add(units.saturating_mul(size));
-        }
-        if together > BATCH {
-            return exec_err!(
-                "{}() would build {together} bytes for {rows} rows; at most {BATCH} are built at once",
-                self.name()
-            );
-        }
-        Ok(())
-    }
+/// Hands its first argument on, unless both together are too large.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfOperator {
+    signature: Signature,
+}
 
-    /// For each row, how many are built, and how large one is.
-    fn sizes(&self, columns: &[ArrayRef], rows: usize) -> Result<Vec<(i64, i64)>> {
-        let Some(first) = columns.first() else { return Ok(Vec::new()) };
-        let counts = match (self.growth, columns.get(1)) {
-            (Growth::Series, _) => return series(columns, rows),
-            (_, None) => return Ok(Vec::new()),
-            (_, Some(counts)) => cast(counts, &DataType::Int64)?,
-        };
-        let counts = counts.as_primitive::<Int64Type>();
-        let count = |row: usize| if counts.is_valid(row) { counts.value(row).max(0) } else { 0 };
-        Ok(match self.growth {
-            Growth::Texts => {
-                let lengths = arrow::compute::kernels::length::length(&cast(first, &DataType::LargeUtf8)?)?;
-                let lengths = lengths.as_primitive::<Int64Type>();
-                let length = |row: usize| if lengths.is_valid(row) { lengths.value(row) } else { 0 };
-                (0..rows).map(|row| (count(row).saturating_mul(length(row)), 1)).collect()
-            }
-            Growth::Elements(place) => {
-                let element = columns.get(place);
-                (0..rows).map(|row| (count(row), element.map_or(8, |element| bytes(element, row)))).collect()
-            }
-            // Most characters have a byte, and none more than four.
-            Growth::Characters | Growth::Series => (0..rows).map(|row| (count(row), 4)).collect(),
-        })
+impl OfOperator {
+    fn new() -> Self {
+        Self { signature: Signature::any(2, Volatility::Immutable) }
     }
 }
 
-/// What a cell takes; a guess for what cannot be asked.
-fn bytes(column: &ArrayRef, row: usize) -> i64 {
-    let size = column.slice(row, 1).to_data().get_slice_memory_size().unwrap_or(1 << 10);
-    i64::try_from(size).unwrap_or(i64::MAX).max(8)
-}
-
-/// How many elements a series has: the distance, by the length of a step.
-fn series(columns: &[ArrayRef], rows: usize) -> Result<Vec<(i64, i64)>> {
-    let ends: Vec<Int64Array> = columns.iter().take(2).map(points).collect::<Result<_>>()?;
-    let steps = columns.get(2).map(lengths).transpose()?;
-    let value = |column: &Int64Array, row: usize| if column.is_valid(row) { column.value(row) } else { 0 };
-    let count = |row: usize| {
-        let (start, stop) = match ends.as_slice() {
-            [stop] => (0, value(stop, row)),
-            [start, stop, ..] => (value(start, row), value(stop, row)),
-            [] => (0, 0),
-        };
-        // Of dates and times without a step the shortest is a day.
-        let step = steps.as_ref().map_or(1, |steps| value(steps, row)).unsigned_abs().max(1);
-        let count = start.abs_diff(stop) / step;
-        (i64::try_from(count).unwrap_or(i64::MAX), 8)
-    };
-    Ok((0..rows).map(count).collect())
-}
-
-/// Numbers as they are; dates and times in microseconds.
-fn points(column: &ArrayRef) -> Result<Int64Array> {
-    let numbers = match column.data_type() {
-        DataType::Date32 | DataType::Date64 => {
-            let times = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
-            cast(&times, &DataType::Int64)?
-        }
-        DataType::Timestamp(_, zone) => {
-            let times = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
-            cast(&times, &DataType::Int64)?
-        }
-        _ => cast(column, &DataType::Int64)?,
-    };
-    Ok(numbers.as_primitive::<Int64Type>().clone())
-}
-
-/// Steps as numbers, or in microseconds; a month counts as its shortest.
-fn lengths(column: &ArrayRef) -> Result<Int64Array> {
-    const DAY: i64 = 86_400_000_000;
-    if !matches!(column.data_type(), DataType::Interval(_)) {
-        return points(column);
+impl ScalarUDFImpl for OfOperator {
+    fn name(&self) -> &str {
+        OF_OPERATOR
     }
-    let steps = cast(column, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-    let Some(steps) = steps.as_any().downcast_ref::<IntervalMonthDayNanoArray>() else {
-        return exec_err!("the step of a series must be an interval");
-    };
-    let micros = |step: arrow::datatypes::IntervalMonthDayNano| {
-        (i64::from(step.months) * 28 + i64::from(step.days)) * DAY + step.nanoseconds / 1_000
-    };
-    Ok(steps.iter().map(|step| step.map(micros)).collect())
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        Ok(given.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.arg_fields.first() {
+            Some(field) => Ok(Arc::clone(field)),
+            None => datafusion::common::internal_err!("|| has two sides"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Growth::Together.check("||", &args.args, args.number_rows)?;
+        match args.args.into_iter().next() {
+            Some(left) => Ok(left),
+            None => datafusion::common::internal_err!("|| has two sides"),
+        }
+    }
 }

@@ -89,12 +89,6 @@ impl Wire {
     pub(super) fn kinds(&mut self) -> String {
         self.until_ready().iter().map(|said| char::from(said.kind)).collect()
     }
-
-    /// Whether the server hangs up, whatever it says before.
-    pub(super) fn ends(&mut self) -> bool {
-        while self.next().is_some() {}
-        matches!(self.0.read(&mut [0]), Ok(0)) || self.0.peer_addr().is_err() || self.0.take_error().is_ok()
-    }
 }
 
 /// A text with its zero byte.
