@@ -26,13 +26,7 @@ pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<(
     for function in own(rules) {
         context.register_udf(function);
     }
-<<<<<<< HEAD
     context.register_udf(date_trunc::function());
-    for function in bounded::all(context) {
-        context.register_udf(function);
-    }
-=======
->>>>>>> views
     let mut context = context.clone();
     bounded::register(&mut context)?;
     datafusion_functions_json::register_all(&mut context)
