@@ -1,7 +1,7 @@
 //! The words of the domain, as functions: what a code means, what a message has in common with others, time in steps.
 //!
 //! Each is documented where it is made, and `information_schema.routines` shows that. Those of the engine that build
-//! something as large as they are told to are [`bounded`] here: what they build is counted by no memory limit.
+//! something as large as they are told to are `bounded` here: what they build is counted by no memory limit.
 
 mod bounded;
 mod codes;

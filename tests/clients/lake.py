@@ -10,6 +10,7 @@ values, each sum, and the first and the last time in microseconds; in the order 
 import datetime
 import json
 import pathlib
+import subprocess
 import sys
 
 import duckdb
@@ -110,10 +111,28 @@ class Polars:
         return polars.when(column.count() > 0).then(column.sum()).otherwise(None).alias(column.meta.output_name())
 
 
-def main(folder):
+class Faultline:
+    """Our own SQL, as the command line asks the data directory."""
+
+    binary = None
+    literal = Deltalake.literal
+
+    def __init__(self, folder):
+        self.data = str(pathlib.Path(folder).parent)
+
+    def ask(self, question):
+        text = sql(question, question["table"], lambda time: f"CAST({time} AS BIGINT)", self.literal)
+        command = [self.binary, "sql", "--quiet", "--data-dir", self.data, "--format", "json", text]
+        rows = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        return [tuple(row.values()) for row in rows]
+
+
+def main(folder, binary=None):
     questions = json.load(sys.stdin)
     answers = {}
-    for reader in (Deltalake, DuckDb, Polars):
+    Faultline.binary = binary
+    # What is for Faultline itself, its own SQL does not show.
+    for reader in (Deltalake, DuckDb, Polars) + ((Faultline,) if binary else ()):
         opened = reader(folder)
         of_all = [sorted((list(row) for row in opened.ask(one)), key=lambda row: str(row[0] or "")) for one in questions]
         answers[reader.__name__] = of_all

@@ -179,3 +179,42 @@ fn whoever_hangs_up_takes_his_query_along() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(server.stop().success());
 }
+
+/// Scenario: as many endless queries as may run, again and again, while a sender sends and a dashboard asks.
+/// Guarantee: the sender is told yes all the time, and every event is there; small questions get their turn.
+#[test]
+fn queries_and_ingest_leave_each_other_room() {
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &["--query-time", "1s", "--queries", "4"]);
+    let endless = "SELECT count(DISTINCT a.value % 1000) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
+    let (mut sent, mut slowest) = (0, Duration::ZERO);
+    std::thread::scope(|scope| {
+        let until = Instant::now() + Duration::from_secs(6);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while Instant::now() < until {
+                    assert_eq!(error(&server, 422, endless)["code"], "time_limit");
+                }
+            });
+        }
+        let asking = scope.spawn(|| {
+            let mut asked = 0;
+            while Instant::now() < until {
+                assert_eq!(rows(&server, "SELECT count(*) AS n FROM events").len(), 1);
+                asked += 1;
+            }
+            asked
+        });
+        while Instant::now() < until {
+            let began = Instant::now();
+            server.post_lines(super::support::OPEN).is(200);
+            slowest = slowest.max(began.elapsed());
+            sent += 1;
+        }
+        let asked = asking.join().expect("the dashboard is answered");
+        assert!(sent > 20 && asked > 5, "{sent} sent, {asked} asked");
+    });
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    assert_eq!(rows(&server, "SELECT count(*) AS n FROM events")[0]["n"], sent);
+    assert!(server.stop().success());
+}

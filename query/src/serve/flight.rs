@@ -3,7 +3,7 @@
 //! What must always hold:
 //! - Nothing is kept between two calls. A ticket, and the handle of a prepared statement, carry the statement and its
 //!   parameters themselves, so that nothing has to be closed, and nothing is lost when the server restarts.
-//! - Every call passes [`admitted`] before anything of it is looked at.
+//! - Every call passes `admitted` before anything of it is looked at.
 //! - Rows go out as they come. Whoever hangs up takes his query along.
 
 mod catalog;

@@ -1,4 +1,5 @@
-//! Other programs open the tables as they are: delta-rs, `DuckDB` and Polars see what `faultline dump` sees.
+//! Other programs open the tables as they are: delta-rs, `DuckDB` and Polars see what `faultline dump` sees, and so does
+//! our own SQL.
 
 use super::tables::{Folder as TableFolder, TABLES};
 use super::{number, until_status};
@@ -96,7 +97,7 @@ fn times_at_the_ends_of_the_calendar_do_not_close_a_table() {
     let one = whole.clone().given("date", "=", json!("2024-11-04"), "date");
     let late = whole.clone().given("time", ">=", json!(NEW_YEAR_2024_US), "time");
     let early = whole.clone().given("time", "<", json!(NEW_YEAR_2024_US), "time");
-    let answers = ask(&data_dir, &[whole, named, one, late, early]);
+    let answers = ask(&data_dir, &[whole, named, one, late, early], &[]);
     for (reader, answers) in answers.as_object().expect("readers") {
         let rows: Vec<_> =
             answers.as_array().expect("answers").iter().map(|answer| answer[0][1].clone()).collect();
@@ -145,7 +146,7 @@ fn requests_are_there(data_dir: &Path) {
         given: Vec::new(),
     };
     let expected = DAYS * REQUESTS as i64;
-    for (reader, answers) in ask(data_dir, &[question]).as_object().expect("readers") {
+    for (reader, answers) in ask(data_dir, &[question], &[]).as_object().expect("readers") {
         assert_eq!((&answers[0][0][1], &answers[0][0][2]), (&expected.into(), &expected.into()), "{reader}");
     }
 }
@@ -153,9 +154,9 @@ fn requests_are_there(data_dir: &Path) {
 /// Asks every reader, and compares each answer with what `dump` printed.
 #[track_caller]
 fn compare(data_dir: &Path, questions: &[Question], stored: &BTreeMap<&str, Vec<Value>>) {
-    let answers = ask(data_dir, questions);
+    let answers = ask(data_dir, questions, &[env!("CARGO_BIN_EXE_faultline")]);
     let answers = answers.as_object().expect("readers");
-    assert_eq!(answers.len(), 3);
+    assert_eq!(answers.len(), 4);
     for (reader, answers) in answers {
         for (question, answer) in questions.iter().zip(answers.as_array().expect("answers")) {
             let expected = question.answer(&stored[question.table]);
@@ -164,11 +165,13 @@ fn compare(data_dir: &Path, questions: &[Question], stored: &BTreeMap<&str, Vec<
     }
 }
 
-fn ask(data_dir: &Path, questions: &[Question]) -> Value {
+/// Asks the readers; our own too, if it is named.
+fn ask(data_dir: &Path, questions: &[Question], ours: &[&str]) -> Value {
     let asked: Vec<Value> = questions.iter().map(Question::json).collect();
     let tables = data_dir.join("tables");
     assert!(TABLES.iter().all(|table| tables.join(table).exists()));
-    python("lake.py", &[tables.to_str().expect("UTF-8")], json!(asked).to_string().as_bytes())
+    let arguments = [&[tables.to_str().expect("UTF-8")], ours].concat();
+    python("lake.py", &arguments, json!(asked).to_string().as_bytes())
 }
 
 /// A question as `lake.py` takes it, which can be answered from rows of `dump` as well.
