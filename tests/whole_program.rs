@@ -31,4 +31,5 @@ mod whole_program {
     mod sql;
     mod sql_command;
     mod support;
+    mod tail;
 }

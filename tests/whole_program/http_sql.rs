@@ -188,8 +188,8 @@ fn queries_and_ingest_leave_each_other_room() {
     let server = Server::start_with(&folder, &["--query-time", "1s", "--queries", "4"]);
     let endless = "SELECT count(DISTINCT a.value % 1000) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
     let (mut sent, mut slowest) = (0, Duration::ZERO);
+    let until = Instant::now() + Duration::from_secs(6);
     std::thread::scope(|scope| {
-        let until = Instant::now() + Duration::from_secs(6);
         for _ in 0..3 {
             scope.spawn(|| {
                 while Instant::now() < until {
