@@ -162,11 +162,15 @@ fn a_bomb_costs_no_memory() {
     }
     bomb.write_all(lines(&["", OPEN]).as_bytes()).unwrap();
     let file = folder.file("bomb", bomb.finish().unwrap());
-    let limited = "ulimit -v 131072; exec \"$0\" classify \"$1\"";
-    let output = std::process::Command::new("sh")
-        .args(["-c", limited, env!("CARGO_BIN_EXE_faultline"), &file])
-        .output()
-        .unwrap();
+    let limited = |mebibytes: u32, file: &str| {
+        let command = format!("ulimit -v {}; exec \"$0\" classify \"$1\"", mebibytes << 10);
+        let binary = env!("CARGO_BIN_EXE_faultline");
+        std::process::Command::new("sh").args(["-c", &command, binary, file]).output().unwrap()
+    };
+    // What the program itself takes depends on how it was built.
+    let small = folder.file("small", OPEN);
+    let enough = (64..2048).step_by(32).find(|limit| limited(*limit, &small).status.success());
+    let output = limited(enough.expect("it runs in two gibibytes") + 64, &file);
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{err}");
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("{\"line\":2,"), "{err}");
