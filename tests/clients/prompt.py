@@ -56,7 +56,8 @@ class Terminal:
             self.read(0.1)
         shown = self.shown()
         shown = shown[: shown.index(text) + len(text)]
-        self.place += len(shown)
+        # A line that ends here is also where the next thing that is expected may begin.
+        self.place += len(shown.rstrip("\r\n"))
         return shown
 
     def end(self):

@@ -78,7 +78,7 @@ fn there_is_room_for_a_hundred() {
 #[test]
 fn a_stop_takes_seconds() {
     let folder = Folder::new();
-    let server = with_example(&folder);
+    let mut server = with_example(&folder);
     let mut idle = Wire::connect(&server);
     let _silent = Wire::open(&server);
     let mut busy = Wire::connect(&server);
@@ -90,6 +90,6 @@ fn a_stop_takes_seconds() {
     assert_eq!(goodbye.field(b'C').as_deref(), Some("57P01"));
     assert_eq!(idle.next(), None);
     assert!(busy.until_ready().iter().all(|said| said.kind != b'C'));
-    assert!(server.stop().success());
+    assert!(server.wait().success());
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }

@@ -97,7 +97,7 @@ fn mistakes_are_pointed_at() {
     );
     let hidden = server.dump("events").iter().filter(|event| event["hidden"] == true).count();
     assert!(hidden > 0 && counted.out.contains(&format!("\n{hidden:>6}\n")), "{}", counted.out);
-    assert!(counted.out.contains("         | t    | {a,b}"), "{}", counted.out);
+    assert!(counted.out.contains("         | t        | {a,b}"), "{}", counted.out);
     let wrong = run(&server, &["SELECT service,\n  categroy FROM events"]);
     assert_eq!(
         wrong.err,

@@ -18,11 +18,6 @@ fn every_way_of_asking_gives_the_same_answer() {
             json!(["ledger-adapter"]),
             "service = 'ledger-adapter'",
         ),
-        (
-            "SELECT count(*) FROM events WHERE service = ANY(%s)",
-            json!([["ledger-adapter", "depot-batch"]]),
-            "service IN ('ledger-adapter', 'depot-batch')",
-        ),
         ("SELECT count(*) FROM events WHERE http_status >= %s", json!([500]), "http_status >= 500"),
         ("SELECT count(*) FROM events WHERE http_status >= %s", json!([499.5]), "http_status >= 499.5"),
         (
@@ -128,7 +123,7 @@ fn mistakes_have_the_codes_that_programs_know() {
         ("SELECT nonsense(1)", "42883", None),
         ("SELECT 1 / 0", "22012", None),
         ("SELECT 'x'::int", "22P02", None),
-        ("SELECT * FROM events a, events b, events c, events d", "54000", None),
+        ("SELECT * FROM generate_series(1, 100000000)", "54000", None),
         ("SHOW nonsense", "42704", None),
         ("SET client_encoding = 'LATIN1'", "22023", None),
         ("DEALLOCATE nobody", "26000", None),
