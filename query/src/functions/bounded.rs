@@ -69,7 +69,7 @@ impl FunctionRewrite for Bounds {
         match expr {
             Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(of_function(func, args)),
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
-                Ok(self.of_operator(*left, right))
+                Ok(self.of_operator(*left, *right))
             }
             other => Ok(Transformed::no(other)),
         }
@@ -88,18 +88,21 @@ fn of_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
 }
 
 impl Bounds {
-    /// `left || right`, where the left side is handed on only when both together are not too large.
-    fn of_operator(&self, left: Expr, right: Box<Expr>) -> Transformed<Expr> {
-        let is_bounded = matches!(&left, Expr::ScalarFunction(call) if call.func.inner().is::<OfOperator>());
-        let concat = |left: Expr, right: Box<Expr>| {
-            Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right })
+    /// `left || right`, where each side is handed on only when it is not too large.
+    fn of_operator(&self, left: Expr, right: Expr) -> Transformed<Expr> {
+        let is_bounded =
+            |side: &Expr| matches!(side, Expr::ScalarFunction(call) if call.func.inner().is::<OfOperator>());
+        let is_new = !is_bounded(&left);
+        let bounded = |side: Expr| match is_bounded(&side) {
+            true => Box::new(side),
+            false => {
+                let operator = Arc::clone(&self.operator);
+                Box::new(Expr::ScalarFunction(ScalarFunction::new_udf(operator, vec![side])))
+            }
         };
-        if is_bounded {
-            return Transformed::no(concat(left, right));
-        }
-        let both = vec![left, right.as_ref().clone()];
-        let left = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&self.operator), both));
-        Transformed::yes(concat(left, right))
+        let (left, right) = (bounded(left), bounded(right));
+        let concat = Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right });
+        if is_new { Transformed::yes(concat) } else { Transformed::no(concat) }
     }
 }
 
@@ -153,7 +156,7 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// Hands its first argument on, unless both together are too large.
+/// Hands one side of `||` on, unless it is too large.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfOperator {
     signature: Signature,
@@ -161,7 +164,7 @@ struct OfOperator {
 
 impl OfOperator {
     fn new() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
@@ -181,15 +184,15 @@ impl ScalarUDFImpl for OfOperator {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields.first() {
             Some(field) => Ok(Arc::clone(field)),
-            None => datafusion::common::internal_err!("|| has two sides"),
+            None => datafusion::common::internal_err!("|| has sides"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Growth::Together.check("||", &args.args, args.number_rows)?;
         match args.args.into_iter().next() {
-            Some(left) => Ok(left),
-            None => datafusion::common::internal_err!("|| has two sides"),
+            Some(side) => Ok(side),
+            None => datafusion::common::internal_err!("|| has sides"),
         }
     }
 }

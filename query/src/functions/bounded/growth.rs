@@ -45,14 +45,14 @@ impl Growth {
         for (count, size) in self.sizes(args, rows)? {
             if count > ROW && self.is_told() {
                 return exec_err!(
-                    "{name}() would build {count} at once; at most {ROW} characters or elements are built for a row"
+                    "{name} would build {count} at once; at most {ROW} characters or elements are built for a row"
                 );
             }
             together = together.saturating_add(count.saturating_mul(size));
         }
         if together > BATCH {
             return exec_err!(
-                "{name}() would build up to {together} bytes for {rows} rows; at most {BATCH} are built at once"
+                "{name} would build up to {together} bytes for {rows} rows; at most {BATCH} are built at once"
             );
         }
         Ok(())
