@@ -68,6 +68,9 @@ fn an_answer_comes_as_json_csv_or_arrow() {
         assert!(line.starts_with(&format!("{},{},", row["category"].as_str().unwrap(), row["n"])), "{line}");
     }
     assert_eq!(lines.next(), None);
+    let lists = json!({"query": "SELECT findings FROM events WHERE hidden LIMIT 1"}).to_string();
+    let lists = post(&server, &[("Accept", "text/csv")], lists.as_bytes()).is(200);
+    assert!(String::from_utf8(lists.body).unwrap().contains("hidden_failure"), "lists are texts in CSV");
     let arrow = post(&server, &[("Accept", "application/vnd.apache.arrow.stream")], body.as_bytes()).is(200);
     let batches: Vec<_> =
         StreamReader::try_new(&arrow.body[..], None).unwrap().collect::<Result<_, _>>().unwrap();

@@ -65,7 +65,7 @@ impl Writer {
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(Vec::new());
                 // An empty answer has a header too.
-                writer.write(&RecordBatch::new_empty(schema.clone().into()))?;
+                writer.write(&without_lists(&RecordBatch::new_empty(schema.clone().into()))?)?;
                 Self::Csv(Box::new(writer))
             }
             Format::Arrow => Self::Arrow(StreamWriter::try_new(Vec::new(), schema)?),
