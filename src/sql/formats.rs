@@ -19,6 +19,9 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Rows that a Parquet file keeps in memory before it writes them.
+const ROW_GROUP: usize = 128 << 10;
+
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -119,8 +122,10 @@ impl Encoder {
             Format::Ndjson => Self::Lines,
             Format::Parquet => {
                 let level = ZstdLevel::try_new(3)?;
-                let properties =
-                    WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(level))
+                    .set_max_row_group_row_count(Some(ROW_GROUP))
+                    .build();
                 let writer = ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties))?;
                 Self::Parquet(Box::new(writer))
             }

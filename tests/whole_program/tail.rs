@@ -447,6 +447,7 @@ fn a_reader_goes_on_where_it_was() {
         }
         // What was sent in between comes first.
         while next["message"] != id {
+            assert!(next.get("after").is_none(), "{next}");
             next = again.event().1;
         }
     }
