@@ -5,7 +5,8 @@
 //!
 //! What always holds: records are published in the order of the log, and only durable ones; a snapshot holds all
 //! that follows the last one that had to go, and stays as it is whatever comes after. Records go when they are
-//! sealed, or, oldest first, when there is no room; then they are read from the log.
+//! sealed, or, oldest first, when there is no room; then they are read from the log. Whoever follows the log may look
+//! at the newest sealed ones for a little longer.
 
 use crate::codec::{CodecError, Decoder};
 use crate::lake::evolve;
@@ -15,6 +16,11 @@ use arrow::buffer::Buffer;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// For so long a sealed record can still be followed: a reader looks many times a second, but may be held up.
+const LINGER: Duration = Duration::from_secs(10);
+/// And at most so much of them is kept.
+const LINGER_BYTES: usize = 4 << 20;
 
 /// A durable record.
 #[derive(Debug)]
@@ -71,6 +77,8 @@ pub struct Hot {
 struct Held {
     /// With the moment they became hot.
     records: VecDeque<(Instant, Arc<HotRecord>)>,
+    /// Sealed ones that can still be followed.
+    sealed: Sealed,
     size: HotSize,
     /// The highest sequence that went for want of room.
     evicted: u64,
@@ -78,6 +86,13 @@ struct Held {
     gone: u64,
     /// What is being sealed: up to which sequence, and the weight of what of it is no longer in here.
     sealing: (u64, usize),
+}
+
+/// Sealed records, with the moment they were, and their weight.
+#[derive(Debug, Default)]
+struct Sealed {
+    records: VecDeque<(Instant, Arc<HotRecord>)>,
+    bytes: usize,
 }
 
 /// What was hot at one moment.
@@ -125,6 +140,8 @@ impl Hot {
         let mut held = self.held();
         held.size.add(&record);
         held.records.push_back((Instant::now(), Arc::new(record)));
+        let room = self.limit.saturating_sub(held.size.bytes + held.sealing.1);
+        held.forget(room);
         while held.size.bytes + held.sealing.1 > self.limit {
             let Some((_, oldest)) = held.records.pop_front() else { break };
             held.size.remove(&oldest);
@@ -151,8 +168,11 @@ impl Hot {
         held.sealing = (0, 0);
         while let Some((_, sealed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
             held.size.remove(&sealed);
-            held.gone = held.gone.max(sealed.sequence);
+            held.sealed.bytes += sealed.bytes();
+            held.sealed.records.push_back((Instant::now(), sealed));
         }
+        let room = self.limit.saturating_sub(held.size.bytes);
+        held.forget(room);
         if held.records.is_empty() {
             held.records.shrink_to_fit();
         }
@@ -170,18 +190,17 @@ impl Hot {
     #[must_use]
     pub fn after(&self, sequence: u64, most: usize) -> Following {
         let held = self.held();
-        let first = held.records.partition_point(|(_, record)| record.sequence <= sequence);
-        let records = held.records.range(first..).take(most).map(|(_, record)| Arc::clone(record)).collect();
-        Following { records, gone: held.gone }
+        let records = following(&held.sealed.records, sequence).chain(following(&held.records, sequence));
+        Following { records: records.take(most).map(Arc::clone).collect(), gone: held.gone }
     }
 
-    /// The newest sequence that was ever here, and the oldest that is.
+    /// The newest sequence that was ever here, and the oldest that can be followed.
     #[must_use]
     pub fn ends(&self) -> (u64, Option<u64>) {
         let held = self.held();
         let sequence = |(_, record): &(Instant, Arc<HotRecord>)| record.sequence;
-        let newest = held.records.back().map_or(held.gone, sequence);
-        (newest, held.records.front().map(sequence))
+        let newest = held.records.back().or(held.sealed.records.back()).map_or(held.gone, sequence);
+        (newest, held.sealed.records.front().or(held.records.front()).map(sequence))
     }
 
     /// How much is held.
@@ -205,6 +224,30 @@ impl Hot {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Held {
+    /// Lets go of sealed records that have been followed long enough, or for which there is no room.
+    fn forget(&mut self, room: usize) {
+        let room = room.min(LINGER_BYTES);
+        while let Some((since, oldest)) = self.sealed.records.front() {
+            if self.sealed.bytes <= room && since.elapsed() < LINGER {
+                break;
+            }
+            self.gone = self.gone.max(oldest.sequence);
+            self.sealed.bytes -= oldest.bytes();
+            self.sealed.records.pop_front();
+        }
+    }
+}
+
+/// The records after a sequence.
+fn following(
+    records: &VecDeque<(Instant, Arc<HotRecord>)>,
+    sequence: u64,
+) -> impl Iterator<Item = &Arc<HotRecord>> {
+    let first = records.partition_point(|(_, record)| record.sequence <= sequence);
+    records.range(first..).map(|(_, record)| record)
 }
 
 impl HotSize {

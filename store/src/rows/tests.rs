@@ -137,6 +137,17 @@ fn every_table_survives_the_record() {
     assert_eq!(rows(Table::Rejects)[0]["line"], 7);
     assert_eq!(rows(Table::Requests)[0]["key"], "000000000000000000000000000000ff");
     assert_eq!(rows(Table::Requests)[0]["answer"]["accepted"], 1);
+
+    let followed = || {
+        let following = hot.after(0, 9);
+        (following.records.iter().map(|record| record.sequence).collect::<Vec<_>>(), following.gone)
+    };
+    hot.release(2);
+    assert!(hot.snapshot().records.is_empty(), "what is sealed is read from the tables");
+    assert_eq!((followed(), hot.ends()), ((vec![2], 1), (2, Some(2))), "but can be followed for a while");
+    hot.publish(HotRecord::new(3, bytes, decoder).unwrap());
+    assert_eq!((followed(), hot.ends()), ((vec![3], 2), (3, Some(3))), "as long as there is room");
+    assert_eq!(hot.size().evicted, 1);
 }
 
 #[test]
