@@ -76,6 +76,8 @@ pub(crate) struct Opened {
     pub(crate) rules: Arc<Rules>,
     pub(crate) keeper: Keeper,
     pub(crate) replay: Replay,
+    /// What the log may take on disk.
+    pub(crate) log_limit: u64,
     /// Events that are stored, in the tables and in the log.
     pub(crate) events: u64,
     /// Those of them that were read back from the log.
@@ -111,7 +113,7 @@ impl Opened {
         let directory = directory.clone();
         let parts = keeper::Parts { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
         let keeper = Keeper::start(parts, lake)?;
-        Ok(Self { pipeline, rules, keeper, replay, events, replayed })
+        Ok(Self { pipeline, rules, keeper, replay, log_limit: room.log_bytes, events, replayed })
     }
 }
 

@@ -11,14 +11,16 @@ mod banner;
 mod endpoints;
 mod logging;
 mod own_traces;
+mod pages;
+mod runbook;
 
 use crate::opened::{Opened, Room};
 use crate::patience::Patience;
 use crate::refused::{self, Refused};
 use crate::{registry, stop};
 use address::Listen;
+use collector::Pipeline;
 use collector::receive::{self, server};
-use collector::{Pipeline, web};
 use endpoints::Endpoints;
 use query::Engine;
 use query::serve::gate::{self, SharedGate};
@@ -103,6 +105,9 @@ pub(crate) struct Arguments {
     /// Your own codes, profiles and redaction, as in examples/registry.toml.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
+    /// A service whose metrics begin at 0 before it is heard of, so that alerts see its first failure; may be repeated.
+    #[arg(long, value_name = "NAME", env = "FAULTLINE_EXPECT_SERVICES", value_delimiter = ',')]
+    expect_service: Vec<String>,
     #[command(flatten)]
     room: Room,
     #[command(flatten)]
@@ -129,8 +134,16 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
+    expect_services(&arguments.expect_service, &store);
+    pipeline.remember_services(keeper.lake())?;
+    let connections = Arc::new(server::Connections::default());
+    let gate: SharedGate = Arc::new(gate::Open);
+    let (stopping, is_stopping) = watch::channel(false);
+    let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
+    let doors = Doors { web, engine, gate, connections, stopping };
     let drained = runtime.block_on(async {
-        sockets.serve(store, engine, &stop).await && stop.unless_forced(drain(pipeline.clone(), keeper)).await
+        sockets.serve(&pipeline, doors, &stop).await
+            && stop.unless_forced(drain(pipeline.clone(), keeper)).await
     });
     let code = finish(&pipeline, &endpoints, &directory, drained);
     traces.end();
@@ -151,6 +164,16 @@ fn announce(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), Refu
         }
         other => other.map_err(Refused::directory),
     }
+}
+
+/// What answers on the listeners.
+struct Doors {
+    web: axum::Router,
+    engine: Engine,
+    gate: SharedGate,
+    connections: Arc<server::Connections>,
+    /// Told when we stop, for those who would follow for ever.
+    stopping: watch::Sender<bool>,
 }
 
 /// The listeners, bound and not yet served.
@@ -187,16 +210,10 @@ impl Sockets {
     }
 
     /// Serves until a signal comes and what was begun is done; false when a second signal came first.
-    async fn serve(self, store: Opened, engine: Engine, stop: &stop::Stop) -> bool {
-        let pipeline = store.pipeline;
+    async fn serve(self, pipeline: &Pipeline, doors: Doors, stop: &stop::Stop) -> bool {
+        let Doors { web, engine, gate, connections, stopping } = doors;
         let limits = *pipeline.limits();
-        let connections = Arc::new(server::Connections::default());
         let routers = receive::routers(pipeline.clone());
-        let web = web::routes(pipeline.clone(), Arc::clone(&connections), store.keeper, store.replay);
-        let gate: SharedGate = Arc::new(gate::Open);
-        let web = web.merge(query::serve::http::routes(engine.clone(), Arc::clone(&gate)));
-        let (stopping, is_stopping) = watch::channel(false);
-        let web = web.merge(query::serve::tail::routes(engine.clone(), Arc::clone(&gate), is_stopping));
         let flight = query::serve::flight::routes(engine.clone(), Arc::clone(&gate));
         let mut receivers = tokio::task::JoinSet::new();
         use server::Peer::{Reader, Sender};
@@ -231,6 +248,17 @@ impl Sockets {
             }
         };
         stop.unless_forced(all).await
+    }
+}
+
+/// The services that the metrics know from the start: those that are named here or in the operator's file, which may
+/// give them a dialect.
+fn expect_services(services: &[String], store: &Opened) {
+    let profiles = &store.rules.registry().operator().services;
+    let named = profiles.iter().map(|profile| &profile.pattern).filter(|name| !name.ends_with('*'));
+    for service in services.iter().chain(named) {
+        let dialect = profiles.iter().find(|profile| profile.fits(service)).map(|profile| profile.dialect);
+        store.pipeline.metrics().expect(service, dialect);
     }
 }
 

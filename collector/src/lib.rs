@@ -6,7 +6,8 @@
 //! 2. [`pipeline`] takes whole requests: [`Pipeline::submit`] returns when what a request held is durable, or says why
 //!    it is not. Workers decompress and read; `taxonomy` decides what records mean; `store` keeps the rows.
 //! 3. [`Refusal`] is every way to say no: one table of causes, each with its statuses and its remedy.
-//! 4. [`counters`] is what happened, as numbers, and [`web`] shows them, with health and readiness.
+//! 4. [`counters`] is what happened, as numbers, and [`web`] shows them, with health and readiness; [`metrics`] is what
+//!    services answered, and all of that, for Prometheus.
 //!
 //! [`Limits`] bounds all of it, in one place.
 //!
@@ -16,6 +17,7 @@
 
 pub mod counters;
 mod limits;
+pub mod metrics;
 pub mod pipeline;
 pub mod receive;
 mod refusal;

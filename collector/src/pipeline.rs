@@ -35,6 +35,7 @@ pub use shared::Clock;
 
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::metrics::{self, Metrics};
 use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
 use arrow::buffer::Buffer;
@@ -46,6 +47,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use store::codec;
 use store::hot::{Hot, HotRecord};
+use store::lake::Lake;
 use store::log::{CommitError, Log, LogStats};
 use taxonomy::Rules;
 use tokio::sync::{Semaphore, oneshot};
@@ -132,6 +134,25 @@ impl Pipeline {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
+    }
+
+    /// What services answered so far.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
+    }
+
+    /// Tells the metrics what the store holds, in the background. To be called before the first request.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn remember_services(&self, lake: Option<Arc<Lake>>) -> std::io::Result<()> {
+        let records = self.shared.hot.snapshot().records;
+        metrics::remember(Arc::clone(&self.shared.metrics), records, lake, self.shared.now())
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.shared.now()
     }
 
     /// What the log did so far.

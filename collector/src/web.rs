@@ -41,7 +41,7 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper,
                 StatusCode::NOT_FOUND,
                 "not_found",
                 "no such path",
-                "use /healthz, /readyz, /api/v1/status or /api/v1/sql",
+                "use /healthz, /readyz, /metrics, /runbook, /api/v1/status or /api/v1/sql",
             )
         })
         .method_not_allowed_fallback(async || {

@@ -5,11 +5,13 @@ mod memory;
 mod moment;
 mod rows;
 mod session;
+mod stats;
 
 use courtesy::Courtesy;
 pub(crate) use moment::Moment;
 pub use rows::Rows;
 pub use session::{Prepared, Session};
+pub use stats::{BOUNDS_MS, Via, ViaStats};
 
 use crate::error::QueryError;
 use crate::limits::Limits;
@@ -22,6 +24,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use stats::Stats;
 use std::sync::Arc;
 use taxonomy::Rules;
 use tokio::runtime::{Builder, Runtime};
@@ -53,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<dyn MemoryPool>,
     /// Queries that may run at once.
     pub(crate) turns: Arc<Semaphore>,
+    pub(crate) stats: Stats,
     /// Queries have threads of their own, so that none can keep a sender waiting. `None` once it is being dropped.
     runtime: Option<Runtime>,
 }
@@ -71,6 +75,7 @@ impl Engine {
             state,
             pool: Arc::new(GreedyMemoryPool::new(limits.memory)),
             turns: Arc::new(Semaphore::new(limits.concurrent)),
+            stats: Stats::default(),
             runtime: Some(runtime),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -82,10 +87,22 @@ impl Engine {
         &self.shared.limits
     }
 
-    /// A session for one connection.
+    /// A session for one connection, which comes in by a door.
     #[must_use]
-    pub fn session(&self) -> Session {
-        Session::new(Arc::clone(&self.shared))
+    pub fn session(&self, via: Via) -> Session {
+        Session::new(Arc::clone(&self.shared), via)
+    }
+
+    /// What was asked so far by one door.
+    #[must_use]
+    pub fn stats(&self, via: Via) -> ViaStats {
+        self.shared.stats.of(via)
+    }
+
+    /// How many statements are running.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.shared.limits.concurrent.saturating_sub(self.shared.turns.available_permits())
     }
 
     /// Tables, views and functions, to plan with.

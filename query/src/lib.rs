@@ -30,7 +30,7 @@ pub mod tables;
 pub mod types;
 pub mod views;
 
-pub use engine::{CATALOG, Engine, Prepared, Rows, SCHEMA, Session};
+pub use engine::{BOUNDS_MS, CATALOG, Engine, Prepared, Rows, SCHEMA, Session, Via, ViaStats};
 pub use error::{Kind, Limit, Position, QueryError};
 pub use limits::Limits;
 pub use parameters::parameters;

@@ -6,7 +6,7 @@ use super::served::{Served, Server};
 use crate::{client, places, registry};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use query::{Engine, Limits, Rows, Session, Source, parameters};
+use query::{Engine, Limits, Rows, Session, Source, Via, parameters};
 use serde_json::Value;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Place {
         let rules = Arc::new(Rules::new(registry, hash_key(&directory)?, taxonomy::Limits::default()));
         let source = Source::Directory { disk: Arc::new(RealDisk), directory };
         let engine = Engine::new(source, &rules, limits(arguments))?;
-        Ok(Self::Directory { session: engine.session(), path: path.display().to_string() })
+        Ok(Self::Directory { session: engine.session(Via::Local), path: path.display().to_string() })
     }
 
     /// Where that is, for people.

@@ -9,6 +9,7 @@
 use super::epochs::Ticket;
 use super::{Answer, Shared, keys};
 use crate::counters::Tally;
+use crate::metrics::Counted;
 use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
 use arrow::array::RecordBatch;
@@ -106,11 +107,15 @@ impl Batch {
         let mut taken = std::mem::take(self);
         shared.repeats.forget(&taken.remembered[mark.remembered..]);
         taken.remembered.truncate(mark.remembered);
-        let record = taken.rows.encode(mark, encoder);
+        let record = taken.rows.encode(mark, encoder, shared.now());
         let (remembered, waiting, ticket) = (taken.remembered, taken.waiting, taken.ticket);
-        let promise = Promise { shared: Arc::clone(shared), remembered, waiting, ticket };
+        let mut promise =
+            Promise { shared: Arc::clone(shared), remembered, waiting, ticket, counted: Counted::default() };
         match record {
-            Ok(record) => Ok((Buffer::from_vec(record), promise)),
+            Ok((record, counted)) => {
+                promise.counted = counted;
+                Ok((Buffer::from_vec(record), promise))
+            }
             Err(error) => {
                 promise.refuse(&Refusal::new(Cause::Internal, error.to_string()));
                 Err(error)
@@ -121,7 +126,8 @@ impl Batch {
     /// Gives a batch up whose builders cannot be trusted any more.
     pub(super) fn abandon(self, shared: &Arc<Shared>, refusal: &Refusal) {
         let Self { remembered, waiting, ticket, .. } = self;
-        Promise { shared: Arc::clone(shared), remembered, waiting, ticket }.refuse(refusal);
+        let (shared, counted) = (Arc::clone(shared), Counted::default());
+        Promise { shared, remembered, waiting, ticket, counted }.refuse(refusal);
     }
 
     /// True when it leans on a batch that may be refused without the log knowing that this one leans on it.
@@ -136,21 +142,30 @@ impl Batch {
 }
 
 impl Rows {
-    fn encode(&mut self, mark: Mark, encoder: &mut Encoder) -> Result<Vec<u8>, CodecError> {
-        let batches =
-            [self.events.finish()?, self.traffic.finish()?, self.rejects.finish()?, self.requests.finish()?];
+    fn encode(
+        &mut self,
+        mark: Mark,
+        encoder: &mut Encoder,
+        now: i64,
+    ) -> Result<(Vec<u8>, Counted), CodecError> {
+        let [events, traffic, rejects, requests] = mark.rows;
+        let batches = [
+            self.events.finish()?.slice(0, events),
+            self.traffic.finish()?.slice(0, traffic),
+            self.rejects.finish()?.slice(0, rejects),
+            self.requests.finish()?.slice(0, requests),
+        ];
+        let counted = Counted::new(now, &batches[0], &batches[1]);
         let weight: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
         let mut record = Vec::with_capacity(weight / 2);
-        for ((table, batch), rows) in Table::ALL.into_iter().zip(batches).zip(mark.rows) {
-            if rows > 0 {
-                let kept = batch.slice(0, rows);
-                drop(batch);
-                encoder.append(&mut record, table, kept)?;
+        for (table, batch) in Table::ALL.into_iter().zip(batches) {
+            if batch.num_rows() > 0 {
+                encoder.append(&mut record, table, batch)?;
             }
         }
         // It stays in memory while it is hot.
         record.shrink_to_fit();
-        Ok(record)
+        Ok((record, counted))
     }
 }
 
@@ -161,6 +176,8 @@ pub(super) struct Promise {
     waiting: Vec<Waiting>,
     /// Given back last: when what was remembered is durable or forgotten.
     ticket: Option<Ticket>,
+    /// What the rows mean for the metrics.
+    counted: Counted,
 }
 
 impl Promise {
@@ -191,6 +208,7 @@ impl Promise {
 
     /// Says yes: everything is durable, or there was nothing to store.
     pub(super) fn keep(self) {
+        self.shared.metrics.hand_in(self.counted);
         let now = self.shared.now();
         for waiting in self.waiting {
             let counters = self.shared.counters.of(waiting.source);

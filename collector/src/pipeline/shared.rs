@@ -8,6 +8,7 @@ use super::samples::Samples;
 use super::{Parts, StartError};
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::refusal::{Cause, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     pub(super) hot: Arc<Hot>,
     pub(super) decoder: Arc<Decoder>,
     pub(super) counters: Counters,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) repeats: Repeats,
     pub(super) epochs: Arc<Epochs>,
     pub(super) keys: Keys,
@@ -60,6 +62,7 @@ impl Shared {
         getrandom::fill(&mut seed).map_err(std::io::Error::from)?;
         Ok(Self {
             limits,
+            metrics: Arc::new(Metrics::new(rules.registry())),
             rules,
             log,
             hot,

@@ -247,6 +247,7 @@ impl Worker {
             let refusal = self.shared.later(Cause::Busy, "an earlier request could not be stored");
             return std::mem::take(&mut self.batch).abandon(&self.shared, &refusal);
         }
+        self.shared.metrics.keep_up();
         // Before the rows are written as a record: until then they stand in memory twice.
         let needs_log = self.batch.needs_log(mark);
         let inside = needs_log.then(|| self.shared.unwritten.enter(self.batch.bytes));

@@ -1,5 +1,6 @@
 //! The rows of an answer, as they come.
 
+use super::stats::{End, Running};
 use crate::error::{Kind, Limit, QueryError};
 use crate::limits::Limits;
 use arrow::array::RecordBatch;
@@ -26,6 +27,7 @@ pub struct Rows {
     rows_left: usize,
     rows: usize,
     ended: bool,
+    running: Running,
 }
 
 impl Rows {
@@ -35,6 +37,7 @@ impl Rows {
         query: AbortHandle,
         time: Duration,
         limits: &Limits,
+        running: Running,
     ) -> Self {
         let deadline = Box::pin(tokio::time::sleep(time));
         Self {
@@ -46,6 +49,7 @@ impl Rows {
             rows_left: limits.rows,
             rows: limits.rows,
             ended: false,
+            running,
         }
     }
 
@@ -62,6 +66,7 @@ impl Rows {
 
     fn end(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch, QueryError>>> {
         self.ended = true;
+        self.running.end(End::Failed);
         self.query.abort();
         Poll::Ready(Some(Err(error)))
     }
@@ -104,6 +109,7 @@ impl Stream for Rows {
             Poll::Ready(Some(Ok(Some(batch)))) => return self.checked(batch),
             Poll::Ready(Some(Ok(None))) => {
                 self.ended = true;
+                self.running.end(End::Answered);
                 return Poll::Ready(None);
             }
             Poll::Ready(Some(Err(error))) => return self.end(error),

@@ -4,6 +4,7 @@ use super::Shared;
 use super::memory::OneQuery;
 use super::moment::Moment;
 use super::rows::{Rows, too_slow};
+use super::stats::{End, Running, Via};
 use crate::error::{Kind, QueryError};
 use crate::{guard, types};
 use arrow::array::RecordBatch;
@@ -19,7 +20,7 @@ use datafusion::sql::parser::Statement;
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Sender};
 
@@ -30,6 +31,7 @@ const WAITING_BATCHES: usize = 2;
 #[derive(Debug, Clone)]
 pub struct Session {
     shared: Arc<Shared>,
+    via: Via,
     /// How long each of its statements may run.
     time: Duration,
 }
@@ -86,9 +88,9 @@ impl Prepared {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, via: Via) -> Self {
         let time = shared.limits.time;
-        Self { shared, time }
+        Self { shared, via, time }
     }
 
     /// How long statements may run from now on: at most what the engine allows, which zero also means.
@@ -108,7 +110,8 @@ impl Session {
     /// # Errors
     /// When it is no SQL, not allowed, or does not fit the tables.
     pub async fn prepare(&self, sql: &str) -> Result<Prepared, QueryError> {
-        let statement = guard::statement(sql, &self.shared.limits)?;
+        let began = Instant::now();
+        let statement = self.counted(began, guard::statement(sql, &self.shared.limits))?;
         self.prepare_statement(statement).await
     }
 
@@ -117,6 +120,11 @@ impl Session {
     /// # Errors
     /// As [`Self::prepare`].
     pub async fn prepare_statement(&self, statement: Statement) -> Result<Prepared, QueryError> {
+        let began = Instant::now();
+        self.counted(began, self.plan(statement).await)
+    }
+
+    async fn plan(&self, statement: Statement) -> Result<Prepared, QueryError> {
         guard::allow(&statement, &self.shared.limits)?;
         let shared = Arc::clone(&self.shared);
         let planned = self.shared.handle()?.spawn(async move {
@@ -152,6 +160,16 @@ impl Session {
     /// # Errors
     /// When a parameter is missing or does not fit, or too many others are running.
     pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
+        let began = Instant::now();
+        self.counted(began, self.start(prepared, parameters, began).await)
+    }
+
+    async fn start(
+        &self,
+        prepared: &Prepared,
+        parameters: ParamValues,
+        began: Instant,
+    ) -> Result<Rows, QueryError> {
         let Prepared { plan, schema } = self.bind(prepared, parameters)?;
         let turn = self.turn().await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
@@ -166,7 +184,8 @@ impl Session {
             // Nobody may be there to hear it.
             drop(sender.send(Err(error)).await);
         });
-        Ok(Rows::new(schema, batches, query.abort_handle(), time, &self.shared.limits))
+        let running = Running::new(Arc::clone(&self.shared), self.via, began);
+        Ok(Rows::new(schema, batches, query.abort_handle(), time, &self.shared.limits, running))
     }
 
     /// Prepares and runs a statement without parameters.
@@ -176,6 +195,11 @@ impl Session {
     pub async fn query(&self, sql: &str) -> Result<Rows, QueryError> {
         let prepared = self.prepare(sql).await?;
         self.run(&prepared, ParamValues::List(Vec::new())).await
+    }
+
+    /// Counts a statement that failed before it ran.
+    fn counted<T>(&self, began: Instant, outcome: Result<T, QueryError>) -> Result<T, QueryError> {
+        outcome.inspect_err(|_| self.shared.stats.count(self.via, End::Failed, began.elapsed()))
     }
 
     async fn turn(&self) -> Result<OwnedSemaphorePermit, QueryError> {

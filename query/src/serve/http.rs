@@ -8,7 +8,7 @@ mod answer;
 mod format;
 
 use super::gate::{Credentials, SharedGate};
-use crate::engine::Engine;
+use crate::engine::{Engine, Via};
 use crate::error::{Kind, QueryError};
 use crate::parameters::parameters;
 use answer::Answer;
@@ -69,7 +69,7 @@ async fn respond(engine: &Engine, headers: &HeaderMap, body: &Bytes) -> Result<A
     let asked = Asked::read(headers, body)?;
     let limits = engine.limits();
     let most = asked.max_rows.unwrap_or(limits.rows).min(limits.rows);
-    let session = engine.session();
+    let session = engine.session(Via::Http);
     let prepared = session.prepare(&asked.query).await?;
     let rows = session.run(&prepared, parameters(&asked.params)?).await?;
     Answer::gather(rows, format, most, limits.answer_bytes, began).await

@@ -18,7 +18,7 @@ mod recent;
 
 use super::gate::SharedGate;
 use super::http::{credentials, failed, unauthorized};
-use crate::engine::Engine;
+use crate::engine::{Engine, Via};
 use crate::error::{Kind, QueryError};
 use asked::Asked;
 use axum::Router;
@@ -86,7 +86,7 @@ impl Door {
         let ending = Arc::new(OnceLock::new());
         let mut follower = Follower::new(&self.engine, filter, asked.after, sender, Arc::clone(&ending))?;
         if asked.recent > 0 && asked.after.is_none() {
-            follower.begin_with(recent::newest(&asked, &self.engine.session()).await?);
+            follower.begin_with(recent::newest(&asked, &self.engine.session(Via::Tail)).await?);
         }
         let stopping = self.stopping;
         self.engine.handle()?.spawn(async move {

@@ -64,7 +64,7 @@ impl Asking {
 }
 
 async fn of_engine(engine: &Engine, sql: &str) -> Result<Table, Refused> {
-    let mut answer = engine.session().query(sql).await?;
+    let mut answer = engine.session(query::Via::Local).query(sql).await?;
     let fields = answer.schema().fields();
     let columns = fields.iter().map(|field| (field.name().clone(), query::types::name_of(field.data_type())));
     let columns: Vec<(String, String)> = columns.collect();

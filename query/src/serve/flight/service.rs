@@ -3,7 +3,7 @@
 use super::handle::Handle;
 use super::status::{invalid, unwritable};
 use super::{AUTHORIZATION, Door, catalog, info, name_and_password};
-use crate::engine::{Prepared, Rows, Session};
+use crate::engine::{Prepared, Rows, Session, Via};
 use crate::error::QueryError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -43,7 +43,7 @@ type Info = Response<FlightInfo>;
 
 impl Door {
     pub(super) fn session(&self) -> Session {
-        self.engine.session()
+        self.engine.session(Via::Flight)
     }
 
     /// The statement of a handle, planned, with its parameters where they are bound.

@@ -7,7 +7,7 @@ use super::inbox::{Inbox, Received};
 use super::message::Message;
 use super::outbox::Outbox;
 use super::settings::{Outcome, SERVER_VERSION, Settings};
-use crate::engine::{CATALOG, Session};
+use crate::engine::{CATALOG, Session, Via};
 use crate::serve::gate::Credentials;
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
@@ -69,7 +69,7 @@ pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox)
     let slot = door.slot()?;
     let mut guest = Guest {
         user: user.clone(),
-        session: door.engine.session(),
+        session: door.engine.session(Via::Postgres),
         settings: Settings::default(),
         place: door.cancels.register()?,
         _slot: slot,

@@ -1,0 +1,114 @@
+//! `/metrics`: everything in Prometheus's text format.
+
+use super::health::{Families, Health, Queries, float};
+use super::meter::MOST_SERIES;
+use super::names;
+use crate::pipeline::Pipeline;
+use crate::receive::server::Connections;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prometheus::core::{Collector, Desc};
+use prometheus::process_collector::ProcessCollector;
+use prometheus::proto::MetricFamily;
+use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+use store::keeper::Keeper;
+
+/// Puts all metrics together.
+pub struct Exporter {
+    health: Health,
+    descriptions: Vec<Desc>,
+}
+
+impl Exporter {
+    /// Reads from these; `queries` tells what was asked so far.
+    ///
+    /// # Errors
+    /// When a name is not one, which would be a defect.
+    pub fn new(
+        pipeline: Pipeline,
+        connections: Arc<Connections>,
+        keeper: Keeper,
+        log_limit: u64,
+        queries: Box<dyn Fn() -> Queries + Send + Sync>,
+    ) -> prometheus::Result<Self> {
+        let describe = |metric: &names::Metric| {
+            let labels = metric.labels.iter().map(|label| (*label).to_owned()).collect();
+            Desc::new(metric.name.to_owned(), metric.about.to_owned(), labels, HashMap::new())
+        };
+        let descriptions = names::ALL.iter().map(describe).collect::<Result<_, _>>()?;
+        Ok(Self { health: Health { pipeline, connections, keeper, log_limit, queries }, descriptions })
+    }
+
+    fn of_services(&self) -> Vec<MetricFamily> {
+        let pipeline = &self.health.pipeline;
+        let mut meter = pipeline.metrics().current();
+        meter.expire(pipeline.now());
+        let mut families = Families(meter.collect());
+        families.one(&names::SERIES, float(meter.series() as u64));
+        families.one(&names::SERIES_LIMIT, float(MOST_SERIES as u64));
+        let capped = meter.capped().into_iter().map(|(metric, times)| (vec![metric], float(times)));
+        families.many(&names::CAPPED_LABELS, capped);
+        families.0
+    }
+}
+
+impl Collector for Exporter {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descriptions.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let mut families = self.of_services();
+        families.extend(self.health.collect());
+        families
+    }
+}
+
+/// The route.
+///
+/// # Errors
+/// When a metric is there twice, which would be a defect.
+pub fn routes(exporter: Exporter) -> prometheus::Result<Router> {
+    let registry = Registry::new();
+    registry.register(Box::new(exporter))?;
+    registry.register(Box::new(ProcessCollector::for_self()))?;
+    Ok(Router::new().route("/metrics", get(scrape)).with_state(registry))
+}
+
+async fn scrape(State(registry): State<Registry>, headers: HeaderMap) -> Response {
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let compressed = accepted.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"));
+    // Tens of thousands of series are text for some milliseconds, which no other connection should wait for.
+    let encoded = tokio::task::spawn_blocking(move || encode(&registry, compressed)).await;
+    let Ok(Ok(body)) = encoded else {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n").into_response();
+    };
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if compressed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+fn encode(registry: &Registry, compressed: bool) -> prometheus::Result<Bytes> {
+    let text = TextEncoder::new().encode_to_string(&registry.gather())?;
+    if !compressed {
+        return Ok(text.into());
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes())?;
+    Ok(gzip.finish()?.into())
+}

@@ -1,0 +1,222 @@
+//! The series of one metric, as many as there may be.
+//!
+//! Label values come from what was sent, so somebody could send a million. What always holds: a service has at most
+//! `each` series, all together at most `most` and those of the service `_other`; what does not fit is counted all the
+//! same, under the label value `_other`.
+
+use super::names::{LEARNT, Metric, OTHER};
+use prometheus::proto::{LabelPair, MetricFamily};
+use std::collections::HashMap;
+
+/// Stands between the values of a series, and in none of them.
+const BETWEEN: char = '\u{1f}';
+/// Longer values are cut.
+const VALUE_BYTES: usize = 128;
+
+/// How many series a metric may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Of one service.
+    pub(super) each: usize,
+    /// Of all.
+    pub(super) most: usize,
+}
+
+/// The series of one metric, each with its value. The first label is the service.
+#[derive(Debug)]
+pub(super) struct Family<V> {
+    metric: &'static Metric,
+    room: Room,
+    /// By the values of the labels.
+    series: HashMap<Box<str>, V>,
+    by_service: HashMap<Box<str>, usize>,
+    /// How often a value had to be replaced.
+    capped: u64,
+    /// The values of the series that is looked for.
+    sought: String,
+}
+
+impl<V: Default> Family<V> {
+    pub(super) fn new(metric: &'static Metric, room: Room) -> Self {
+        Self {
+            metric,
+            room,
+            series: HashMap::new(),
+            by_service: HashMap::new(),
+            capped: 0,
+            sought: String::new(),
+        }
+    }
+
+    /// The value of a series, which is made if there is room; else of the one that it is a part of.
+    pub(super) fn at(&mut self, values: &[&str]) -> &mut V {
+        let service = values.first().copied().unwrap_or_default();
+        self.seek(values);
+        if !self.series.contains_key(&*self.sought) {
+            let has_room = self.series.len() < self.room.most;
+            if !has_room || self.by_service.get(service).copied().unwrap_or(0) >= self.room.each {
+                self.seek_a_whole(values, has_room);
+                self.capped += 1;
+            }
+        }
+        if !self.series.contains_key(&*self.sought) {
+            let service = self.sought.split(BETWEEN).next().unwrap_or_default();
+            *self.by_service.entry(service.into()).or_default() += 1;
+        }
+        self.series.entry(self.sought.as_str().into()).or_default()
+    }
+
+    /// Seeks what a series without room is a part of: the rest of its service, or of all services.
+    fn seek_a_whole(&mut self, values: &[&str], has_room: bool) {
+        let folded = |from: usize| -> Vec<&str> {
+            let labels = self.metric.labels.iter().zip(values).enumerate();
+            let is_learnt = |place: usize, label: &str| place >= from && LEARNT.contains(&label);
+            labels.map(|(at, (label, value))| if is_learnt(at, label) { OTHER } else { *value }).collect()
+        };
+        let (of_service, of_all) = (folded(1), folded(0));
+        self.seek(&of_service);
+        if !has_room && !self.series.contains_key(&*self.sought) {
+            self.seek(&of_all);
+        }
+    }
+
+    fn seek(&mut self, values: &[&str]) {
+        self.sought.clear();
+        for (place, value) in values.iter().enumerate() {
+            if place > 0 {
+                self.sought.push(BETWEEN);
+            }
+            let value = &value[..value.floor_char_boundary(VALUE_BYTES)];
+            self.sought.extend(value.chars().filter(|character| *character != BETWEEN));
+        }
+    }
+
+    /// Lets go of series.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut V) -> bool) {
+        let by_service = &mut self.by_service;
+        self.series.retain(|values, value| {
+            let keeps = is_kept(value);
+            if !keeps && let Some(count) = values.split(BETWEEN).next().and_then(|of| by_service.get_mut(of))
+            {
+                *count -= 1;
+            }
+            keeps
+        });
+        self.by_service.retain(|_, count| *count > 0);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    pub(super) fn capped(&self) -> (&'static str, u64) {
+        (self.metric.name, self.capped)
+    }
+
+    pub(super) fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+
+    /// The series as they are exported: those that `write` gives a value.
+    pub(super) fn collect(
+        &self,
+        metric: &Metric,
+        write: impl Fn(&V, &mut prometheus::proto::Metric) -> bool,
+    ) -> MetricFamily {
+        let exported = self.series.iter().filter_map(|(values, value)| {
+            let mut series = series(metric, values.split(BETWEEN));
+            write(value, &mut series).then_some(series)
+        });
+        let mut family = empty(metric);
+        family.set_metric(exported.collect());
+        family
+    }
+}
+
+/// A metric without series.
+pub(super) fn empty(metric: &Metric) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(metric.name.to_owned());
+    family.set_help(metric.about.to_owned());
+    family.set_field_type(metric.kind);
+    family
+}
+
+/// A series without a value.
+pub(super) fn series<'v>(
+    metric: &Metric,
+    values: impl IntoIterator<Item = &'v str>,
+) -> prometheus::proto::Metric {
+    let label = |(name, value): (&&str, &str)| {
+        let mut label = LabelPair::default();
+        label.set_name((*name).to_owned());
+        label.set_value(value.to_owned());
+        label
+    };
+    prometheus::proto::Metric::from_label(metric.labels.iter().zip(values).map(label).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names;
+    use super::*;
+
+    fn values(family: &Family<u64>) -> Vec<(String, u64)> {
+        let mut values: Vec<_> =
+            family.series.iter().map(|(key, value)| (key.replace(BETWEEN, " "), *value)).collect();
+        values.sort();
+        values
+    }
+
+    fn expect(family: &Family<u64>, expected: &[(&str, u64)]) {
+        let found = values(family);
+        let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_as_other() {
+        let mut family = Family::<u64>::new(&names::QUOTA_EVENTS, Room { each: 2, most: 5 });
+        for metric in ["a", "b", "c", "d", "a"] {
+            *family.at(&["one", metric, "pause"]) += 1;
+        }
+        expect(&family, &[("one _other pause", 2), ("one a pause", 2), ("one b pause", 1)]);
+        for service in ["two", "three", "four", "five"] {
+            *family.at(&[service, "a", "warning"]) += 1;
+        }
+        *family.at(&["one", "e", "pause"]) += 1;
+        *family.at(&["one", "e", "warning"]) += 1;
+        expect(
+            &family,
+            &[
+                ("_other _other warning", 3),
+                ("one _other pause", 3),
+                ("one a pause", 2),
+                ("one b pause", 1),
+                ("three a warning", 1),
+                ("two a warning", 1),
+            ],
+        );
+        assert_eq!(family.capped(), ("faultline_quota_events_total", 6));
+    }
+
+    #[test]
+    fn room_that_is_given_back_is_used_again() {
+        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 1, most: 1 });
+        *family.at(&["one", "a"]) = 1;
+        *family.at(&["one", "b"]) = 2;
+        expect(&family, &[("one _other", 2), ("one a", 1)]);
+        family.retain(|_| false);
+        *family.at(&["one", "b"]) = 3;
+        expect(&family, &[("one b", 3)]);
+    }
+
+    #[test]
+    fn values_are_cut_and_never_run_into_each_other() {
+        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 9, most: 9 });
+        *family.at(&[&"ü".repeat(100), "a\u{1f}b"]) = 1;
+        assert_eq!(values(&family)[0].0, format!("{} ab", "ü".repeat(64)));
+        let exported = family.counters();
+        assert_eq!(exported.get_metric()[0].get_label()[1].value(), "ab");
+    }
+}
