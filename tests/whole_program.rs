@@ -21,6 +21,7 @@ mod whole_program {
     mod http_sql;
     mod ingest;
     mod lake;
+    mod metrics;
     mod older_store;
     mod otlp;
     mod pipes;

@@ -20,6 +20,9 @@ pub mod names;
 mod quotas;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use counted::Counted;
 pub use export::{Exporter, routes};
 pub use health::{Queries, QueriesOfDoor};

@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn room_that_is_given_back_is_used_again() {
-        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 1, most: 1 });
+        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 1, most: 2 });
         *family.at(&["one", "a"]) = 1;
         *family.at(&["one", "b"]) = 2;
         expect(&family, &[("one _other", 2), ("one a", 1)]);

@@ -1,0 +1,10 @@
+//! Metrics, rules and alerts: a real server, and the real Prometheus, Alertmanager and promtool.
+
+mod bounds;
+mod counts;
+mod monitoring;
+mod page;
+mod rules;
+mod scraped;
+mod story;
+mod webhook;
