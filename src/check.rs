@@ -1,9 +1,10 @@
-//! `faultline check`: a whole data directory verified, and what to do about what is wrong with it.
+//! `faultline check`: a whole data directory verified, and what to do about what is wrong with it; or a settings file.
 
+use crate::settings::{self, Page, Settings};
 use crate::terminal::{self, Look, cell, figure, safe};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use store::DataDirectory;
@@ -14,6 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   faultline check
   faultline check --data-dir /var/lib/faultline
+  faultline check --settings faultline.toml
+  faultline check --print-defaults > faultline.toml
 
 Reads every byte of the log and of the tables: whether it can be read, whether rows are in their day and in
 order, and whether the tables say the truth about them. Nothing is changed; a server may be using the directory.
@@ -32,11 +35,35 @@ pub(crate) struct Arguments {
     /// The data directory of a server, running or not.
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
+    /// Check this settings file instead.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    settings: Option<PathBuf>,
+    /// Print all settings with their defaults instead, as a file to start from.
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, default_missing_value = "toml", conflicts_with = "settings")]
+    print_defaults: Option<Page>,
 }
 
 /// Verifies, and prints what was found.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let directory = DataDirectory::existing(&arguments.data_dir)?;
+    if let Some(page) = arguments.print_defaults {
+        terminal::print(settings::defaults(page).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &arguments.settings {
+        Some(file) => check_settings(file),
+        None => check_directory(&arguments.data_dir),
+    }
+}
+
+fn check_settings(file: &Path) -> anyhow::Result<ExitCode> {
+    let settings = Settings::load(file)?.len();
+    let count = terminal::counted(settings as u64, "setting");
+    terminal::print(format!("{}: {count}, nothing wrong\n", safe(&file.display().to_string())).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
+    let directory = DataDirectory::existing(data_dir)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let check = Check::begin(&disk, &directory)?;
     let bar = bar(check.bytes());

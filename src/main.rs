@@ -22,13 +22,17 @@ mod quantity;
 mod refused;
 mod registry;
 mod serve;
+mod settings;
 mod sql;
 mod stop;
 mod tail;
 mod terminal;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -71,14 +75,48 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match given().and_then(|given| run(given.command)) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            // What is wrong with the command line is told by who has read it; so is help.
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                usage.exit();
+            }
             terminal::complain(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// What was asked for.
+struct Given {
+    command: Command,
+    /// Every flag of the command and its value, wherever that came from.
+    values: BTreeMap<String, Vec<OsString>>,
+}
+
+/// Reads the command line and the environment; for `serve`, with a settings file underneath.
+fn given() -> anyhow::Result<Given> {
+    let mut matches = Cli::command().try_get_matches()?;
+    if let Some(file) = settings_file(&matches) {
+        matches = settings::Settings::load(&file)?.beneath(Cli::command()).try_get_matches()?;
+    }
+    let values = matches.subcommand().map(|(_, flags)| values(flags)).unwrap_or_default();
+    Ok(Given { command: Cli::from_arg_matches(&matches)?.command, values })
+}
+
+fn settings_file(given: &ArgMatches) -> Option<PathBuf> {
+    let serve = given.subcommand_matches("serve")?;
+    settings::file(serve.get_one::<PathBuf>(settings::FLAG))
+}
+
+fn values(flags: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let value = |id: &clap::Id| {
+        let raw = flags.try_get_raw(id.as_str()).ok().flatten()?;
+        Some((id.to_string(), raw.map(OsString::from).collect()))
+    };
+    flags.ids().filter_map(value).collect()
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {

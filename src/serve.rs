@@ -10,8 +10,10 @@ mod address;
 mod banner;
 mod endpoints;
 mod logging;
+mod notify;
 mod own_traces;
 mod pages;
+mod reload;
 mod runbook;
 
 use crate::opened::{Opened, Room};
@@ -24,6 +26,7 @@ use collector::receive::{self, server};
 use endpoints::Endpoints;
 use query::Engine;
 use query::serve::gate::{self, SharedGate};
+use reload::Reload;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,12 +47,16 @@ Examples:
   OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 your-server
   faultline dump --data-dir faultline-data
 
+Settings can stand in a file, faultline.toml or --settings; flags win over the environment, and that
+over the file. SIGHUP reads them again: the log level and expected services change at once, the rest
+with the next start. With systemd, use Type=notify-reload.
+
 A yes to a sender means that what it sent is on disk, synced. The addresses are written to
 endpoints.json in the data directory. SIGTERM or Ctrl-C stops taking and finishes what was begun; a
 second one stops at once (nothing that was answered with a yes is lost).
 
 Environment:
-  FAULTLINE_LOG                what to log, as in 'info' or 'collector=debug' [default: info]
+  FAULTLINE_SETTINGS, FAULTLINE_*  every flag has a variable; docs/settings.md lists them
   OTEL_EXPORTER_OTLP_ENDPOINT  where to send our own traces (never to ourselves);
                                OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf [default]
 
@@ -71,6 +78,9 @@ const FORCED: u8 = 5;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// A file of settings; faultline.toml if it is there.
+    #[arg(long, value_name = "FILE", env = "FAULTLINE_SETTINGS", value_hint = clap::ValueHint::FilePath)]
+    settings: Option<PathBuf>,
     /// Where everything is kept; made if it is not there.
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
@@ -100,14 +110,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8815", env = "FAULTLINE_LISTEN_FLIGHT")]
     listen_flight: Listen,
     /// Listen on addresses that other machines reach, though nobody has to prove who they are.
-    #[arg(long)]
+    #[arg(long, env = "FAULTLINE_INSECURE")]
     insecure: bool,
     /// Your own codes, profiles and redaction, as in examples/registry.toml.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", env = "FAULTLINE_REGISTRY", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
     /// A service whose metrics begin at 0 before it is heard of, so that alerts see its first failure; may be repeated.
     #[arg(long, value_name = "NAME", env = "FAULTLINE_EXPECT_SERVICES", value_delimiter = ',')]
     expect_service: Vec<String>,
+    /// How much to log: error, warn, info, debug, or a filter as in collector=debug.
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "FAULTLINE_LOG")]
+    log_level: String,
+    /// How to log; auto is text on a terminal and JSON otherwise.
+    #[arg(long, value_enum, default_value_t = logging::Format::Auto, env = "FAULTLINE_LOG_FORMAT")]
+    log_format: logging::Format,
     #[command(flatten)]
     room: Room,
     #[command(flatten)]
@@ -126,11 +142,12 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let sockets = runtime.block_on(Sockets::bind(arguments))?;
     let endpoints = sockets.endpoints();
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
-    let traces = runtime.block_on(async { logging::start(&endpoints) })?;
+    let (level, traces) =
+        runtime.block_on(async { logging::start(&arguments.log_level, arguments.log_format, &endpoints) })?;
     let store = Opened::new(&arguments.room, registry, &directory)?;
     let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
-    let stop = runtime.block_on(async { stop::Stop::new() });
+    let (stop, hangup) = runtime.block_on(async { (stop::Stop::new(), reload::listen()) });
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
@@ -140,6 +157,8 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let gate: SharedGate = Arc::new(gate::Open);
     let (stopping, is_stopping) = watch::channel(false);
     let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
+    runtime.spawn(Reload::new(hangup, level, Arc::clone(pipeline.metrics())).watch());
+    notify::ready();
     let doors = Doors { web, engine, gate, connections, stopping };
     let drained = runtime.block_on(async {
         sockets.serve(&pipeline, doors, &stop).await
@@ -238,6 +257,7 @@ impl Sockets {
             .map(|socket| tokio::spawn(server::run(socket, web, Reader, limits, connections, shutdown)));
         let all = async {
             stop.asked().await;
+            notify::stopping();
             tracing::info!("stopping: finishing what was begun; a second signal stops at once");
             pipeline.announce_stop();
             stopping.send_replace(true);

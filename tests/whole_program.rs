@@ -29,6 +29,7 @@ mod whole_program {
     mod registry_file;
     mod serve;
     mod server;
+    mod settings;
     mod sql;
     mod sql_command;
     mod support;

@@ -1,38 +1,75 @@
 //! What the server says about itself: lines for people on a terminal, JSON otherwise, always on stderr.
+//!
+//! Levels mean something: an *error* is something that a person has to do something about; a *warning* may become one, or
+//! somebody else's; *info* is a change of our state; *debug* is single requests. No level shows what was sent to us.
 
 use super::endpoints::Endpoints;
 use super::own_traces::{self, OwnTraces};
+use clap::ValueEnum;
 use std::io::{self, IsTerminal};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What is logged when `FAULTLINE_LOG` says nothing. What goes wrong in a library is told by those who called it.
-const DEFAULT: &str =
-    "info,opentelemetry=warn,buoyant_kernel=error,buoyant_kernel_engine=error,deltalake_core=error";
+/// What goes wrong in a library is told by those who called it.
+const LIBRARIES: &str = "h2=info,hyper=info,hyper_util=info,opentelemetry=warn,buoyant_kernel=error,\
+buoyant_kernel_engine=error,deltalake_core=error";
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How much is logged, which can change.
+pub(super) struct Level(Handle<EnvFilter, Registry>);
+
+impl Level {
+    /// Logs as much as this says from now on.
+    pub(super) fn change(&self, level: &str) -> anyhow::Result<()> {
+        Ok(self.0.reload(filter(level)?)?)
+    }
+}
 
 /// Starts logging, and the export of our own traces if it is asked for.
-pub(super) fn start(endpoints: &Endpoints) -> anyhow::Result<OwnTraces> {
-    let chosen = std::env::var("FAULTLINE_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
-    let filter = EnvFilter::try_new(&chosen).map_err(|error| {
-        anyhow::anyhow!(
-            "FAULTLINE_LOG '{chosen}' is no filter ({error}); write one as in 'info' or 'collector=debug'"
-        )
-    })?;
+pub(super) fn start(
+    level: &str,
+    format: Format,
+    endpoints: &Endpoints,
+) -> anyhow::Result<(Level, OwnTraces)> {
+    let (filter, handle) = reload::Layer::new(filter(level)?);
     let (traces, layer) = own_traces::start(endpoints)?;
-    let mut layers = vec![lines().with_filter(filter).boxed()];
+    let mut layers = vec![lines(format).with_filter(filter).boxed()];
     layers.extend(layer);
     tracing_subscriber::registry().with(layers).init();
     if let Some(reason) = traces.refused() {
         tracing::warn!("{reason}");
     }
-    Ok(traces)
+    Ok((Level(handle), traces))
 }
 
-fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
+/// A level, or a filter as in `collector=debug`.
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    let is_level = ["error", "warn", "info", "debug"].contains(&level);
+    let directives = if is_level { format!("{level},{LIBRARIES}") } else { level.to_owned() };
+    EnvFilter::try_new(directives).map_err(|error| {
+        anyhow::anyhow!(
+            "the log level '{level}' is no filter ({error}); write one as in 'info' or 'collector=debug'"
+        )
+    })
+}
+
+fn lines(format: Format) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let is_terminal = io::stderr().is_terminal();
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    if io::stderr().is_terminal() {
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if format == Format::Text || (format == Format::Auto && is_terminal) {
+        let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Box::new(layer.compact().with_target(false).with_ansi(colour))
     } else {
         Box::new(layer.json().flatten_event(true).with_ansi(false))

@@ -167,6 +167,7 @@ impl Server {
             "TERM" => Signal::TERM,
             "INT" => Signal::INT,
             "KILL" => Signal::KILL,
+            "HUP" => Signal::HUP,
             other => panic!("no signal {other}"),
         };
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process");

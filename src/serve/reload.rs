@@ -1,0 +1,73 @@
+//! SIGHUP: reads the settings again, and uses what can change while we run.
+//!
+//! What always holds: new settings that have a mistake change nothing; what needs a restart is named, and stays as it is.
+
+use super::logging::Level;
+use super::{Arguments, notify};
+use crate::{Command, Given};
+use collector::metrics::Metrics;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What can change while we run.
+pub(super) struct Reload {
+    pub(super) level: Level,
+    pub(super) metrics: Arc<Metrics>,
+    asked: Option<Signal>,
+    /// What is in force, by the names of the flags.
+    values: BTreeMap<String, Vec<OsString>>,
+}
+
+/// Listens for SIGHUP, which would otherwise end us.
+pub(super) fn listen() -> Option<Signal> {
+    let asked = signal(SignalKind::hangup());
+    asked.inspect_err(|error| tracing::warn!("SIGHUP does not reload the settings: {error}")).ok()
+}
+
+/// The settings that this file changes.
+const CHANGES: [&str; 2] = ["log_level", "expect_service"];
+
+impl Reload {
+    /// Begins with what was given at the start.
+    pub(super) fn new(asked: Option<Signal>, level: Level, metrics: Arc<Metrics>) -> Self {
+        let values = crate::given().map(|given| given.values).unwrap_or_default();
+        Self { level, metrics, asked, values }
+    }
+
+    /// Waits for signals, for ever.
+    pub(super) async fn watch(mut self) {
+        let Some(mut asked) = self.asked.take() else { return };
+        while asked.recv().await.is_some() {
+            notify::reloading();
+            match crate::given() {
+                Ok(Given { command: Command::Serve(arguments), values }) => self.take(&arguments, values),
+                Ok(_) => {}
+                Err(error) => tracing::error!("the settings stay as they are: {error:#}"),
+            }
+            notify::ready();
+        }
+    }
+
+    fn take(&mut self, arguments: &Arguments, values: BTreeMap<String, Vec<OsString>>) {
+        if let Err(error) = self.level.change(&arguments.log_level) {
+            return tracing::error!("the settings stay as they are: {error:#}");
+        }
+        for service in &arguments.expect_service {
+            self.metrics.expect(service, None);
+        }
+        let changed: Vec<&String> = values
+            .iter()
+            .filter(|(name, value)| self.values.get(*name) != Some(value))
+            .map(|(name, _)| name)
+            .collect();
+        let (used, later): (Vec<&String>, Vec<&String>) =
+            changed.into_iter().partition(|name| CHANGES.contains(&name.as_str()));
+        tracing::info!(changed = ?used, "the settings were read again");
+        if !later.is_empty() {
+            tracing::warn!(settings = ?later, "changed settings that need a restart");
+        }
+        self.values = values;
+    }
+}
