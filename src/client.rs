@@ -1,18 +1,49 @@
 //! Plain HTTP to a running server: what all commands that talk to one have in common.
 
+use anyhow::Context;
 use bytes::Bytes;
-use http::Uri;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Uri};
 use http_body_util::Full;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 
-/// Sends requests.
-pub(crate) type Http = Client<HttpConnector, Full<Bytes>>;
+/// Sends requests, each with what we say of ourselves.
+#[derive(Clone)]
+pub(crate) struct Http {
+    client: Client<HttpConnector, Full<Bytes>>,
+    authorization: Option<HeaderValue>,
+}
 
 /// A client; it connects when it is first used.
-pub(crate) fn http() -> Http {
-    Client::builder(TokioExecutor::new()).build_http()
+pub(crate) fn http() -> anyhow::Result<Http> {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    Ok(Http { client, authorization: authorization()? })
+}
+
+impl Http {
+    /// Sends a request.
+    pub(crate) fn request(&self, mut request: Request<Full<Bytes>>) -> ResponseFuture {
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        self.client.request(request)
+    }
+}
+
+/// What we say of ourselves: the token of the environment.
+fn authorization() -> anyhow::Result<Option<HeaderValue>> {
+    let token = match (std::env::var("FAULTLINE_TOKEN"), std::env::var_os("FAULTLINE_TOKEN_FILE")) {
+        (Ok(token), _) if !token.is_empty() => token,
+        (_, Some(file)) => std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read FAULTLINE_TOKEN_FILE '{}'", file.display()))?,
+        _ => return Ok(None),
+    };
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+        .map_err(|_| anyhow::anyhow!("the token in the environment has characters that no token has"))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
 }
 
 /// Reads the address of a server as it is given on the command line, and returns its host and port. The path that we

@@ -27,6 +27,7 @@ mod sql;
 mod stop;
 mod tail;
 mod terminal;
+mod token;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::collections::BTreeMap;
@@ -72,6 +73,7 @@ enum Command {
     Serve(serve::Arguments),
     Sql(sql::Arguments),
     Tail(tail::Arguments),
+    Token(token::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -130,6 +132,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),
         Command::Tail(arguments) => tail::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
     }
 }
 

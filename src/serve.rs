@@ -15,17 +15,18 @@ mod own_traces;
 mod pages;
 mod reload;
 mod runbook;
+mod tokens;
 
 use crate::opened::{Opened, Room};
 use crate::patience::Patience;
 use crate::refused::{self, Refused};
 use crate::{registry, stop};
+use access::Gate;
 use address::Listen;
 use collector::Pipeline;
 use collector::receive::{self, server};
 use endpoints::Endpoints;
 use query::Engine;
-use query::serve::gate::{self, SharedGate};
 use reload::Reload;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,6 +110,9 @@ pub(crate) struct Arguments {
     /// SQL over Arrow Flight: an address, :0 for any free port, or off.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8815", env = "FAULTLINE_LISTEN_FLIGHT")]
     listen_flight: Listen,
+    /// The tokens that clients must have, as `faultline token new` makes them; without, everyone on this machine may.
+    #[arg(long, value_name = "FILE", env = "FAULTLINE_TOKENS_FILE", value_hint = clap::ValueHint::FilePath)]
+    tokens: Option<PathBuf>,
     /// Listen on addresses that other machines reach, though nobody has to prove who they are.
     #[arg(long, env = "FAULTLINE_INSECURE")]
     insecure: bool,
@@ -139,7 +143,8 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let registry = registry::load(arguments.registry.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let sockets = runtime.block_on(Sockets::bind(arguments))?;
+    let gate = Arc::new(tokens::gate(arguments.tokens.as_deref(), arguments.insecure)?);
+    let sockets = runtime.block_on(Sockets::bind(arguments, &gate))?;
     let endpoints = sockets.endpoints();
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let (level, traces) =
@@ -154,10 +159,9 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     expect_services(&arguments.expect_service, &store);
     pipeline.remember_services(keeper.lake())?;
     let connections = Arc::new(server::Connections::default());
-    let gate: SharedGate = Arc::new(gate::Open);
     let (stopping, is_stopping) = watch::channel(false);
     let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
-    runtime.spawn(Reload::new(hangup, level, Arc::clone(pipeline.metrics())).watch());
+    runtime.spawn(Reload::new(hangup, level, Arc::clone(pipeline.metrics()), Arc::clone(&gate)).watch());
     notify::ready();
     let doors = Doors { web, engine, gate, connections, stopping };
     let drained = runtime.block_on(async {
@@ -189,7 +193,7 @@ fn announce(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), Refu
 struct Doors {
     web: axum::Router,
     engine: Engine,
-    gate: SharedGate,
+    gate: Arc<Gate>,
     connections: Arc<server::Connections>,
     /// Told when we stop, for those who would follow for ever.
     stopping: watch::Sender<bool>,
@@ -205,8 +209,9 @@ struct Sockets {
 }
 
 impl Sockets {
-    async fn bind(arguments: &Arguments) -> Result<Self, Refused> {
-        let bind = async |flag: &str, listen: &Listen| listen.bind(flag, arguments.insecure).await;
+    async fn bind(arguments: &Arguments, gate: &Gate) -> Result<Self, Refused> {
+        let may_be_reached = arguments.insecure || gate.asks();
+        let bind = async |flag: &str, listen: &Listen| listen.bind(flag, may_be_reached).await;
         Ok(Self {
             grpc: bind("--listen-otlp-grpc", &arguments.listen_otlp_grpc).await?,
             http: bind("--listen-otlp-http", &arguments.listen_otlp_http).await?,
@@ -232,8 +237,8 @@ impl Sockets {
     async fn serve(self, pipeline: &Pipeline, doors: Doors, stop: &stop::Stop) -> bool {
         let Doors { web, engine, gate, connections, stopping } = doors;
         let limits = *pipeline.limits();
-        let routers = receive::routers(pipeline.clone());
-        let flight = query::serve::flight::routes(engine.clone(), Arc::clone(&gate));
+        let routers = receive::routers(pipeline.clone(), &gate);
+        let flight = query::serve::flight::routes(engine.clone(), &gate);
         let mut receivers = tokio::task::JoinSet::new();
         use server::Peer::{Reader, Sender};
         let routed = [

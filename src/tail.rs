@@ -98,9 +98,9 @@ fn server(text: &str) -> Result<String, String> {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let stop = Stop::new();
+        let (stop, tail) = (Stop::new(), Tail::new(arguments)?);
         tokio::select! {
-            ended = Tail::new(arguments).follow() => ended,
+            ended = tail.follow() => ended,
             () = stop.asked() => Ok(ExitCode::SUCCESS),
         }
     })
@@ -115,15 +115,15 @@ struct Tail {
 }
 
 impl Tail {
-    fn new(arguments: &Arguments) -> Self {
+    fn new(arguments: &Arguments) -> anyhow::Result<Self> {
         let look = Look::of_stdout();
         let usual = if look.terminal { Format::Pretty } else { Format::Json };
-        Self {
+        Ok(Self {
             source: Source::new(arguments),
-            connection: Connection::new(arguments),
+            connection: Connection::new(arguments)?,
             printer: Printer { format: arguments.format.unwrap_or(usual), lines: Lines::new(look) },
             is_quiet: arguments.quiet,
-        }
+        })
     }
 
     async fn follow(mut self) -> anyhow::Result<ExitCode> {

@@ -34,4 +34,5 @@ mod whole_program {
     mod sql_command;
     mod support;
     mod tail;
+    mod tokens;
 }

@@ -31,7 +31,18 @@ impl Server {
         let child = Command::new(program)
             .args(["serve", "--log-bytes", "64GiB", "--data-dir"])
             .arg(data)
-            .args(["--listen-otlp-grpc", ":0", "--listen-otlp-http", ":0", "--listen-web", ":0"])
+            .args([
+                "--listen-otlp-grpc",
+                ":0",
+                "--listen-otlp-http",
+                ":0",
+                "--listen-web",
+                ":0",
+                "--listen-postgres",
+                "off",
+                "--listen-flight",
+                "off",
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)

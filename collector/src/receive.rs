@@ -14,6 +14,7 @@
 //! | `server` | connections: accepts, bounds, drains |
 //!
 //! What must always hold:
+//! - No request is looked at before the gate has let it in.
 //! - Every request passes `Door::pass`, so the limits and the counting are the same for all.
 //! - A refusal is counted once: here when it happened before `submit`, by the pipeline after.
 //! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
@@ -35,6 +36,7 @@ mod fake;
 
 use crate::pipeline::{Answer, Defaults, Encoding, Pipeline, ReadBody, Request};
 use crate::{Cause, Limits, Refusal, Source};
+use access::{Denied, Gate, Scope};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -83,16 +85,24 @@ pub struct Routers {
     pub grpc: Router,
 }
 
-/// The receivers of one pipeline. They share one bound on the number of requests.
-pub fn routers(intake: impl Intake) -> Routers {
+/// The receivers of one pipeline, for those whom the gate lets in. They share one bound on the number of requests.
+pub fn routers(intake: impl Intake, gate: &Arc<Gate>) -> Routers {
     let door = Door::new(intake);
-    Routers {
-        http: envelopes::routes()
-            .merge(otlp_http::routes())
-            .fallback(otlp_http::unknown)
-            .with_state(door.clone()),
-        grpc: otlp_grpc::routes().with_state(door),
-    }
+    let http = envelopes::routes().merge(otlp_http::routes()).fallback(otlp_http::unknown);
+    let (of_http, of_grpc) = (door.clone(), door.clone());
+    let http = access::guarded(http, gate, Scope::Ingest, move |denied, request| {
+        otlp_http::denied(&of_http, denied, request)
+    });
+    let grpc = access::guarded(otlp_grpc::routes(), gate, Scope::Ingest, move |denied, request| {
+        otlp_grpc::denied(&of_grpc, denied, request)
+    });
+    Routers { http: http.with_state(door.clone()), grpc: grpc.with_state(door) }
+}
+
+/// What somebody is told whom the gate does not let in.
+fn refusal_of(denied: &Denied) -> Refusal {
+    let cause = if denied.is_unauthenticated() { Cause::Unauthenticated } else { Cause::Forbidden };
+    Refusal::new(cause, denied.to_string())
 }
 
 /// A request whose head is in order: all that is left is its body.

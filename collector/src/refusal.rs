@@ -50,6 +50,10 @@ pub enum Cause {
     NotFound,
     /// Another method.
     WrongMethod,
+    /// No token, or none that is known.
+    Unauthenticated,
+    /// A token for something else, or a name that is not ours.
+    Forbidden,
     /// The body came too slowly.
     TooSlow,
     /// Over a limit on size.
@@ -79,12 +83,14 @@ type Row = (&'static str, u16, i32, &'static str);
 
 impl Cause {
     /// All of them, for counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Unreadable,
         Self::BadCompression,
         Self::BadParameter,
         Self::NotFound,
         Self::WrongMethod,
+        Self::Unauthenticated,
+        Self::Forbidden,
         Self::TooSlow,
         Self::TooLarge,
         Self::WrongType,
@@ -98,7 +104,7 @@ impl Cause {
         Self::Internal,
     ];
 
-    /// gRPC: 3 invalid argument, 8 resource exhausted, 12 unimplemented, 13 internal, 14 unavailable. OTLP
+    /// gRPC: 3 invalid argument, 7 permission denied, 8 resource exhausted, 12 unimplemented, 13 internal, 14 unavailable, 16 unauthenticated. OTLP
     /// senders retry 14, and 8 only when told when: what is too large stays too large.
     const fn row(self) -> Row {
         match self {
@@ -109,6 +115,15 @@ impl Cause {
             Self::BadParameter => ("bad_parameter", 400, 3, "correct or leave out the parameter"),
             Self::NotFound => ("not_found", 404, 12, "use /v1/envelopes, /v1/traces or /v1/logs"),
             Self::WrongMethod => ("wrong_method", 405, 12, "use POST"),
+            Self::Unauthenticated => {
+                ("unauthenticated", 401, 16, "send Authorization: Bearer with a token of the scope ingest")
+            }
+            Self::Forbidden => (
+                "forbidden",
+                403,
+                7,
+                "use a token of the scope ingest, and name this server by its address or as localhost",
+            ),
             Self::TooSlow => ("too_slow", 408, 14, "send the body without long pauses"),
             Self::TooLarge => ("too_large", 413, 8, "send smaller batches"),
             Self::WrongType => ("wrong_type", 415, 3, "set Content-Type to a type that this path reads"),

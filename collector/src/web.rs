@@ -30,11 +30,22 @@ struct Watched {
     replay: Arc<Replay>,
 }
 
-/// The routes.
-pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper, replay: Replay) -> Router {
+/// The routes of probes, which have no token.
+pub fn probes(pipeline: Pipeline) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(pipeline)
+}
+
+async fn wrong_method() -> Response {
+    refused(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
+}
+
+/// The other routes.
+pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper, replay: Replay) -> Router {
+    Router::new()
         .route("/api/v1/status", get(status))
         .fallback(async || {
             refused(
@@ -44,14 +55,12 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper,
                 "use /healthz, /readyz, /metrics, /runbook, /api/v1/status or /api/v1/sql",
             )
         })
-        .method_not_allowed_fallback(async || {
-            refused(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
-        })
+        .method_not_allowed_fallback(wrong_method)
         .with_state(Watched { pipeline, connections, keeper, replay: Arc::new(replay) })
 }
 
-async fn ready(State(watched): State<Watched>) -> Response {
-    match watched.pipeline.unready() {
+async fn ready(State(pipeline): State<Pipeline>) -> Response {
+    match pipeline.unready() {
         None => answer(StatusCode::OK, &json!({"ready": true})),
         Some(refusal) => answer(
             StatusCode::SERVICE_UNAVAILABLE,

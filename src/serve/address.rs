@@ -32,13 +32,14 @@ impl FromStr for Listen {
 }
 
 impl Listen {
-    /// Binds the address. One that other machines reach needs `insecure`, as nobody has to prove who they are.
-    pub(super) async fn bind(self, flag: &str, insecure: bool) -> Result<Option<TcpListener>, Refused> {
+    /// Binds the address. One that other machines reach needs tokens, or a word that the network is trusted.
+    pub(super) async fn bind(self, flag: &str, may_be_reached: bool) -> Result<Option<TcpListener>, Refused> {
         let Self::At(address) = self else { return Ok(None) };
-        if !address.ip().is_loopback() && !insecure {
+        if !address.ip().is_loopback() && !may_be_reached {
             return Err(Refused::address(format!(
                 "{flag} {address} can be reached by other machines, and nobody has to prove who they are; \
-                 listen on 127.0.0.1, or add --insecure if the network is trusted"
+                 listen on 127.0.0.1, make tokens (`faultline token new`) and give them with --tokens, or add --insecure \
+                 if the network is trusted"
             )));
         }
         match TcpListener::bind(address).await {

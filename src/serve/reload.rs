@@ -3,8 +3,9 @@
 //! What always holds: new settings that have a mistake change nothing; what needs a restart is named, and stays as it is.
 
 use super::logging::Level;
-use super::{Arguments, notify};
+use super::{Arguments, notify, tokens};
 use crate::{Command, Given};
+use access::Gate;
 use collector::metrics::Metrics;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Reload {
     pub(super) level: Level,
     pub(super) metrics: Arc<Metrics>,
+    gate: Arc<Gate>,
     asked: Option<Signal>,
     /// What is in force, by the names of the flags.
     values: BTreeMap<String, Vec<OsString>>,
@@ -31,9 +33,9 @@ const CHANGES: [&str; 2] = ["log_level", "expect_service"];
 
 impl Reload {
     /// Begins with what was given at the start.
-    pub(super) fn new(asked: Option<Signal>, level: Level, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(asked: Option<Signal>, level: Level, metrics: Arc<Metrics>, gate: Arc<Gate>) -> Self {
         let values = crate::given().map(|given| given.values).unwrap_or_default();
-        Self { level, metrics, asked, values }
+        Self { level, metrics, gate, asked, values }
     }
 
     /// Waits for signals, for ever.
@@ -51,9 +53,14 @@ impl Reload {
     }
 
     fn take(&mut self, arguments: &Arguments, values: BTreeMap<String, Vec<OsString>>) {
+        let tokens = match tokens::load(arguments.tokens.as_deref()) {
+            Ok(tokens) => tokens.unwrap_or_default(),
+            Err(error) => return tracing::error!("the settings stay as they are: {error:#}"),
+        };
         if let Err(error) = self.level.change(&arguments.log_level) {
             return tracing::error!("the settings stay as they are: {error:#}");
         }
+        self.gate.replace(tokens);
         for service in &arguments.expect_service {
             self.metrics.expect(service, None);
         }

@@ -39,7 +39,7 @@ impl Place {
     /// Opens the place that the arguments name. Must not be called on an asynchronous thread.
     pub(super) fn open(arguments: &Arguments) -> anyhow::Result<Self> {
         match &arguments.server {
-            Some(address) => Ok(Self::Server(Box::new(Server::new(address, arguments.timeout)))),
+            Some(address) => Ok(Self::Server(Box::new(Server::new(address, arguments.timeout)?))),
             None => Self::directory(arguments),
         }
     }

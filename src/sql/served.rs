@@ -39,8 +39,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(address: &Address, time: Duration) -> Self {
-        Self { client: client::http(), authority: address.authority.clone(), time }
+    pub(super) fn new(address: &Address, time: Duration) -> anyhow::Result<Self> {
+        Ok(Self { client: client::http()?, authority: address.authority.clone(), time })
     }
 
     pub(super) fn url(&self) -> String {

@@ -39,8 +39,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(arguments: &Arguments) -> Self {
-        Self { client: client::http(), query: query(arguments), last: None }
+    pub(super) fn new(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(Self { client: client::http()?, query: query(arguments), last: None })
     }
 
     /// Remembers how far we have come.

@@ -5,6 +5,7 @@ use super::meter::MOST_SERIES;
 use super::names;
 use crate::pipeline::Pipeline;
 use crate::receive::server::Connections;
+use access::Gate;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -39,6 +40,7 @@ impl Exporter {
         connections: Arc<Connections>,
         keeper: Keeper,
         log_limit: u64,
+        gate: Arc<Gate>,
         queries: Box<dyn Fn() -> Queries + Send + Sync>,
     ) -> prometheus::Result<Self> {
         let describe = |metric: &names::Metric| {
@@ -46,7 +48,7 @@ impl Exporter {
             Desc::new(metric.name.to_owned(), metric.about.to_owned(), labels, HashMap::new())
         };
         let descriptions = names::ALL.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(Self { health: Health { pipeline, connections, keeper, log_limit, queries }, descriptions })
+        Ok(Self { health: Health { pipeline, connections, keeper, log_limit, gate, queries }, descriptions })
     }
 
     fn of_services(&self) -> Vec<MetricFamily> {

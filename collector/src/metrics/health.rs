@@ -8,6 +8,7 @@ use crate::pipeline::Pipeline;
 use crate::receive::server::Connections;
 use crate::refusal::Cause;
 use crate::source::Source;
+use access::Gate;
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,7 @@ pub(super) struct Health {
     pub(super) keeper: Keeper,
     /// What the log may take on disk.
     pub(super) log_limit: u64,
+    pub(super) gate: Arc<Gate>,
     pub(super) queries: Box<dyn Fn() -> Queries + Send + Sync>,
 }
 
@@ -107,6 +109,8 @@ impl Health {
         families.one(&names::CONNECTIONS, float(self.connections.open()));
         families.one(&names::CONNECTIONS_OPENED, float(self.connections.opened()));
         families.one(&names::CONNECTIONS_REFUSED, float(self.connections.refused()));
+        let denied = self.gate.denials().map(|(reason, count)| (vec![reason.as_str()], float(count)));
+        families.many(&names::DENIED, denied);
         families.one(&names::READY, flag(self.pipeline.unready().is_none()));
         families.many(&names::BUILD_INFO, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     }

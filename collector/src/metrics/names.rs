@@ -98,6 +98,8 @@ metrics! {
         "Connections that were opened.";
     CONNECTIONS_REFUSED = COUNTER "faultline_connections_refused_total" []
         "Connections that were refused, because there were too many.";
+    DENIED = COUNTER "faultline_denied_total" ["reason"]
+        "Requests and connections that were not let in, by why.";
     READY = GAUGE "faultline_ready" []
         "1 when a request would be taken now.";
 

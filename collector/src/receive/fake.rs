@@ -59,7 +59,7 @@ impl Fake {
     }
 
     pub(crate) fn routers(&self) -> Routers {
-        routers(self.clone())
+        routers(self.clone(), &Arc::new(access::Gate::open(true)))
     }
 
     pub(crate) fn refused(&self) -> Vec<(Source, Cause)> {

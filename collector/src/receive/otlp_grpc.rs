@@ -8,9 +8,10 @@ use super::body::Bounds;
 use super::encoding::{grpc_encoding, media_type, quoted};
 use super::frame::{Frame, framed};
 use super::otlp::{self, Signal};
-use super::{Asked, Door, Intake, reply};
+use super::{Asked, Door, Intake, refusal_of, reply};
 use crate::pipeline::{Answer, Defaults};
 use crate::{Cause, Limits, Refusal, Source};
+use access::Denied;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -68,6 +69,14 @@ async fn unknown<I: Intake>(State(door): State<Door<I>>, request: Request) -> Re
     }
     let detail = format!("there is no call {} {}", head.method, quoted(head.uri.path()));
     refused(&door.refuse(Source::OtlpTraces, Refusal::new(Cause::WrongSignal, detail)))
+}
+
+/// Answers somebody whom the gate does not let in.
+pub(super) fn denied<I: Intake>(door: &Door<I>, denied: &Denied, request: &Request) -> Response {
+    let source = if request.uri().path() == LOGS { Source::OtlpLogs } else { Source::OtlpTraces };
+    let refusal = door.refuse(source, refusal_of(denied));
+    let is_grpc = TYPES.contains(&media_type(request.headers()).as_str());
+    if is_grpc { refused(&refusal) } else { not_grpc(&refusal) }
 }
 
 /// Whoever does not speak gRPC gets an answer over HTTP.

@@ -9,9 +9,10 @@ use super::encoding::{content_encoding, media_type, quoted};
 use super::envelopes;
 use super::otlp::{self, Signal};
 use super::reply::{refused, reply};
-use super::{Asked, Door, Intake};
+use super::{Asked, Door, Intake, refusal_of};
 use crate::pipeline::{Answer, Defaults};
 use crate::{Cause, Limits, Refusal, Source};
+use access::Denied;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -115,6 +116,20 @@ async fn wrong_method<I: Intake>(State(door): State<Door<I>>, request: Request) 
     let detail = format!("{} is not answered here", request.method());
     let refusal = door.refuse(signal.source(), Refusal::new(Cause::WrongMethod, detail));
     Format::of(request.headers()).unwrap_or(Format::Json).refused(&refusal)
+}
+
+/// Answers somebody whom the gate does not let in, in the way of the path.
+pub(super) fn denied<I: Intake>(door: &Door<I>, denied: &Denied, request: &Request) -> Response {
+    let signal = match request.uri().path() {
+        "/v1/traces" => Some(Signal::Traces),
+        "/v1/logs" => Some(Signal::Logs),
+        _ => None,
+    };
+    let refusal = door.refuse(signal.map_or(Source::Envelopes, Signal::source), refusal_of(denied));
+    match signal {
+        Some(_) => Format::of(request.headers()).unwrap_or(Format::Json).refused(&refusal),
+        None => envelopes::refused(&refusal),
+    }
 }
 
 /// Every other path: signals that we do not take, and mistakes.

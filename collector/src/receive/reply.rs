@@ -4,7 +4,7 @@ use crate::receive::body_of;
 use crate::{Cause, Refusal};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
 /// A response with a body of one content type.
@@ -21,6 +21,9 @@ pub(crate) fn refused(refusal: &Refusal, content_type: &'static str, body: impl 
     let mut response = reply(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), content_type, body);
     if let Some(seconds) = retry_seconds(refusal) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if refusal.cause == Cause::Unauthenticated {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if refusal.cause == Cause::WrongMethod {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));

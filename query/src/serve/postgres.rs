@@ -22,14 +22,15 @@ mod names;
 mod outbox;
 mod planning;
 mod portal;
+mod proof;
 mod reading;
 mod rewriting;
 mod settings;
 mod startup;
 mod values;
 
-use super::gate::SharedGate;
 use crate::engine::Engine;
+use access::Gate;
 use cancel::Cancels;
 use failure::Failure;
 use reading::Reader;
@@ -50,7 +51,7 @@ const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct Door {
     engine: Engine,
-    gate: SharedGate,
+    gate: Arc<Gate>,
     reader: Reader,
     cancels: Arc<Cancels>,
     slots: Arc<Semaphore>,
@@ -58,7 +59,7 @@ struct Door {
 }
 
 impl Door {
-    fn new(engine: Engine, gate: SharedGate) -> Self {
+    fn new(engine: Engine, gate: Arc<Gate>) -> Self {
         let slots = Arc::new(Semaphore::new(engine.limits().connections));
         let starting = Arc::new(Semaphore::new(STARTING));
         Self { engine, gate, reader: Reader::default(), cancels: Arc::default(), slots, starting }
@@ -79,12 +80,7 @@ impl Door {
 }
 
 /// Serves `listener` until `shutdown` is ready, and what is running then for a moment longer.
-pub async fn run(
-    listener: TcpListener,
-    engine: Engine,
-    gate: SharedGate,
-    shutdown: impl Future<Output = ()>,
-) {
+pub async fn run(listener: TcpListener, engine: Engine, gate: Arc<Gate>, shutdown: impl Future<Output = ()>) {
     let door = Arc::new(Door::new(engine, gate));
     let (stop, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();

@@ -79,7 +79,8 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(target: &Target, defaults: &Defaults) -> Result<Self, String> {
-        Ok(Self { client: client::http(), uri: target.uri(defaults)?, url: target.url() })
+        let client = client::http().map_err(|error| format!("{error:#}"))?;
+        Ok(Self { client, uri: target.uri(defaults)?, url: target.url() })
     }
 
     /// Sends a piece once.

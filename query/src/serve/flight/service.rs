@@ -2,9 +2,10 @@
 
 use super::handle::Handle;
 use super::status::{invalid, unwritable};
-use super::{AUTHORIZATION, Door, catalog, info, name_and_password};
+use super::{AUTHORIZATION, Door, catalog, info};
 use crate::engine::{Prepared, Rows, Session, Via};
 use crate::error::QueryError;
+use access::Credentials;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -139,9 +140,11 @@ impl FlightSqlService for Door {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<HandshakeResponse, Status>> + Send>>>, Status> {
-        let said = request.metadata().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let password = said.and_then(|said| said.strip_prefix("Basic ")).and_then(name_and_password);
-        let token = password.filter(|_| self.gate.asks()).map_or_else(|| "anyone".to_owned(), |(_, it)| it);
+        let headers = request.metadata().clone().into_headers();
+        let token = match access::credentials(&headers) {
+            Credentials::Token(token) if self.gate.asks() => token.into_owned(),
+            _ => "anyone".to_owned(),
+        };
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let mut response = Response::new(stream::iter([Ok(answer)]).boxed());
         let value = format!("Bearer {token}").parse();

@@ -1,6 +1,5 @@
 //! The door without a network: what it answers, and whom it lets in.
 
-use super::super::gate::{Denied, Gate};
 use super::handle::Handle;
 use super::*;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -8,48 +7,6 @@ use arrow_flight::encode::FlightDataEncoderBuilder;
 use datafusion::common::{ParamValues, ScalarValue};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tonic::Code;
-
-/// Lets in who knows the word, as a token or as a password.
-#[derive(Debug)]
-struct Asking;
-
-impl Gate for Asking {
-    fn asks(&self) -> bool {
-        true
-    }
-
-    fn admit(&self, credentials: Credentials<'_>) -> Result<(), Denied> {
-        match credentials {
-            Credentials::Bearer("word") | Credentials::Password { user: "ann", password: "wo:rd" } => Ok(()),
-            _ => Err(Denied("bring a token".to_owned())),
-        }
-    }
-}
-
-#[test]
-fn the_gate_decides_by_what_a_client_says_of_itself() {
-    let gate: SharedGate = Arc::new(Asking);
-    let basic = |text: &str| format!("Basic {}", BASE64_STANDARD.encode(text));
-    let said = [
-        ("Bearer word".to_owned(), true),
-        ("Bearer other".to_owned(), false),
-        (basic("ann:wo:rd"), true),
-        (basic("ann:other"), false),
-        (basic("no colon"), false),
-        ("Basic ?".to_owned(), false),
-        ("word".to_owned(), false),
-    ];
-    for (said, may_come_in) in said {
-        let mut metadata = MetadataMap::new();
-        metadata.insert(AUTHORIZATION, said.parse().unwrap());
-        let heard = admitted(&gate, &metadata);
-        assert_eq!(heard.is_ok(), may_come_in, "{said}");
-        if let Err(status) = heard {
-            assert_eq!((status.code(), status.message()), (Code::Unauthenticated, "bring a token"));
-        }
-    }
-    assert_eq!(admitted(&gate, &MetadataMap::new()).unwrap_err().code(), Code::Unauthenticated);
-}
 
 fn rows(texts: &[&str]) -> RecordBatch {
     let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));

@@ -1,6 +1,5 @@
 //! An answer over HTTP, and what is said when there is none.
 
-use super::super::gate::Denied;
 use super::format::{Format, Writer};
 use crate::engine::Rows;
 use crate::error::{Kind, QueryError};
@@ -109,14 +108,6 @@ pub(in crate::serve) fn failed(error: &QueryError) -> Response {
     if status == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    response
-}
-
-/// Someone the gate does not let in.
-pub(in crate::serve) fn unauthorized(denied: &Denied) -> Response {
-    let body = json!({"error": {"code": "unauthorized", "message": denied.to_string()}});
-    let mut response = said(StatusCode::UNAUTHORIZED, &body);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 

@@ -25,7 +25,8 @@ pub(super) enum Message {
     Flush,
     Sync,
     Terminate,
-    Password(String),
+    /// A password, or a message of SASL: which of them is known to who has asked.
+    Password(Bytes),
     /// Left over from a COPY that was refused.
     Copy,
 }
@@ -94,8 +95,8 @@ impl Body {
         Ok(Message::Query(self.text()?))
     }
 
-    fn password(mut self) -> Result<Message, Failure> {
-        Ok(Message::Password(self.text()?))
+    fn password(self) -> Result<Message, Failure> {
+        Ok(Message::Password(self.0))
     }
 
     fn parse(mut self) -> Result<Message, Failure> {

@@ -3,12 +3,11 @@
 use super::Door;
 use super::cancel::Registered;
 use super::failure::Failure;
-use super::inbox::{Inbox, Received};
-use super::message::Message;
+use super::inbox::Inbox;
 use super::outbox::Outbox;
+use super::proof;
 use super::settings::{Outcome, SERVER_VERSION, Settings};
 use crate::engine::{CATALOG, Session, Via};
-use crate::serve::gate::Credentials;
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use pgwire::messages::response::{ReadyForQuery, SslResponse, TransactionStatus};
@@ -138,19 +137,7 @@ fn negotiate(outbox: &mut Outbox, version: u32, asked: &BTreeMap<String, String>
 }
 
 async fn authenticate(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox, user: &str) -> Result<(), Turned> {
-    let denied = |denied: crate::serve::gate::Denied| Failure::fatal("28P01", denied.to_string());
-    if !door.gate.asks() {
-        return Ok(door.gate.admit(Credentials::None).map_err(denied)?);
-    }
-    outbox.put(&Reply::Authentication(Authentication::CleartextPassword))?;
-    outbox.flush().await?;
-    match inbox.next().await {
-        Received::Message(Message::Password(password)) => {
-            Ok(door.gate.admit(Credentials::Password { user, password: &password }).map_err(denied)?)
-        }
-        Received::Closed => Err(Turned::Away),
-        _ => Err(Failure::fatal("08P01", "a password was expected").into()),
-    }
+    if door.gate.asks() { proof::prove(door, inbox, outbox, user).await } else { Ok(()) }
 }
 
 /// There is one database. Clients that are given none name the user, or the one that is always there.

@@ -1,0 +1,29 @@
+//! Who may come in: tokens with scopes, and the gate that every door asks.
+//!
+//! # A tour
+//!
+//! 1. [`Secret`] is a token as its owner has it: 32 random bytes, shown once.
+//! 2. [`Tokens`] is what we know of tokens: names, scopes, expiry, hashes; from a file or the environment.
+//! 3. [`Gate`] says yes or no to what a client says of itself ([`Credentials`]), and counts and slows the noes.
+//! 4. [`scram`] is how a PostgreSQL client proves that it has a token without sending it.
+//! 5. [`guarded`] puts the gate before routes.
+//! 6. [`host`] keeps web pages of others from reaching a listener on loopback through a browser.
+//!
+//! # What must always hold
+//!
+//! - A secret is never stored, printed or compared in a time that depends on it; only its hash is.
+//! - A file with a mistake changes nothing, and what is said about it does not quote it.
+
+mod gate;
+pub mod host;
+mod layer;
+mod scope;
+pub mod scram;
+mod secret;
+mod tokens;
+
+pub use gate::{Credentials, Denied, Gate, Proof, Reason, credentials};
+pub use layer::guarded;
+pub use scope::Scope;
+pub use secret::Secret;
+pub use tokens::{Token, Tokens, TokensError};

@@ -1,0 +1,96 @@
+//! `faultline token`: makes tokens.
+
+use crate::{quantity, terminal};
+use access::{Scope, Secret, Token, Tokens};
+use anyhow::Context;
+use jiff::Timestamp;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline token new --scope ingest --name shipper --tokens tokens.toml
+  faultline token new --scope query --name analysts --expires 90d --tokens tokens.toml
+
+The token is printed once, alone on stdout; the file gets its hash. A server that was started with
+`--tokens tokens.toml` knows it after SIGHUP. Without --tokens, the entry for a file is printed on stderr.
+
+Clients send it as `Authorization: Bearer TOKEN`; psql and its like take the name as user and the token
+as password; faultline sql, tail and ingest read FAULTLINE_TOKEN, or the file FAULTLINE_TOKEN_FILE.
+
+Scopes:
+  ingest  to send envelopes, spans and log records
+  query   to read: SQL, tails, metrics, status
+  admin   everything
+
+Exit codes:
+  0  it is made
+  1  the file cannot be read or written, or has a token of that name
+  2  wrong usage";
+
+/// Makes tokens.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    New(New),
+}
+
+/// Makes a token, and prints it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct New {
+    /// What it is for: ingest, query or admin; may be repeated.
+    #[arg(long, required = true, value_delimiter = ',')]
+    scope: Vec<Scope>,
+    /// Whose it is.
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    name: String,
+    /// It ends after this time, as in 90d.
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    expires: Option<Duration>,
+    /// The file of a server's tokens, which gets its hash.
+    #[arg(long, value_name = "FILE", env = "FAULTLINE_TOKENS_FILE", value_hint = clap::ValueHint::FilePath)]
+    tokens: Option<PathBuf>,
+}
+
+/// Makes a token.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let Command::New(new) = &arguments.command;
+    let secret = Secret::new()?;
+    let expires = new.expires.map(|time| Timestamp::now().checked_add(time)).transpose()?;
+    let token = Token::new(&new.name, &new.scope, expires, &secret)?;
+    match &new.tokens {
+        Some(file) => add(file, &token)?,
+        None => terminal::note(&format!("add this to a file of tokens:\n\n{}", token.to_toml())),
+    }
+    terminal::print(format!("{}\n", secret.reveal()).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds it to a file, which only its owner can read.
+fn add(file: &Path, token: &Token) -> anyhow::Result<()> {
+    let name = file.display();
+    let known = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read '{name}'")),
+    };
+    let mut tokens = Tokens::read(&known).with_context(|| format!("'{name}' is no file of tokens"))?;
+    tokens.add(token.clone()).with_context(|| format!("in '{name}'; choose another --name"))?;
+    let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(file);
+    let mut opened = opened.with_context(|| format!("cannot write '{name}'"))?;
+    let gap = if known.is_empty() || known.ends_with("\n\n") { "" } else { "\n" };
+    opened.write_all(format!("{gap}{}", token.to_toml()).as_bytes())?;
+    opened.sync_all().with_context(|| format!("cannot write '{name}'"))?;
+    terminal::note(&format!("'{}' is in {name}; a running server knows it after SIGHUP", token.name));
+    Ok(())
+}
