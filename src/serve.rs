@@ -9,6 +9,7 @@
 mod address;
 mod banner;
 mod endpoints;
+mod files;
 mod logging;
 mod own_traces;
 mod pages;
@@ -38,6 +39,8 @@ Examples:
   faultline serve
   faultline serve --data-dir /var/lib/faultline --registry registry.toml
   faultline serve --listen-otlp-http 127.0.0.1:0 --listen-otlp-grpc off
+  faultline serve --files '/var/log/app/*.log*' --files orders='/srv/orders/out.log*'
+  your-server | faultline serve --stdin --tee
 
   curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson \\
        http://127.0.0.1:4318/v1/envelopes
@@ -109,6 +112,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", env = "FAULTLINE_EXPECT_SERVICES", value_delimiter = ',')]
     expect_service: Vec<String>,
     #[command(flatten)]
+    read: files::Read,
+    #[command(flatten)]
     room: Room,
     #[command(flatten)]
     patience: Patience,
@@ -141,8 +146,10 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (stopping, is_stopping) = watch::channel(false);
     let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
     let doors = Doors { web, engine, gate, connections, stopping };
+    let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
     let drained = runtime.block_on(async {
         sockets.serve(&pipeline, doors, &stop).await
+            && stop.unless_forced(reading.stop()).await
             && stop.unless_forced(drain(pipeline.clone(), keeper)).await
     });
     let code = finish(&pipeline, &endpoints, &directory, drained);

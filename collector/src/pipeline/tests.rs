@@ -105,6 +105,7 @@ fn request(source: Source, read: ReadBody, body: &str) -> Request {
         read,
         defaults: Defaults { service: Some("tickets".to_owned()), ..Defaults::default() },
         idempotency_key: None,
+        position: None,
         room: Vec::new(),
     }
 }
