@@ -8,10 +8,10 @@
 //! - Without one, a pipe that is read slowly makes its writer wait, as pipes do, and nothing is lost. With one, somebody
 //!   else waits for what we pass on: when there was no room for [`PATIENCE`], lines are dropped, counted, and warned of.
 
-use crate::Source;
-use crate::pipeline::{Defaults, Encoding, Pipeline, Request};
+use crate::pipeline::{Answer, Defaults, Encoding, Pipeline, Request};
 use crate::receive::envelopes::read_lines;
 use crate::receive::files::{After, cut, submit};
+use crate::{Refusal, Source};
 use bytes::Bytes;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ use tokio::runtime::Handle;
 
 /// How long lines that were passed on may wait for room before they are dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same when the lines before were dropped: whoever waits for what we pass on must not wait again and again.
+const LITTLE_PATIENCE: Duration = Duration::from_millis(20);
 /// As much as is read at once.
 const STEP: usize = 64 << 10;
 
@@ -40,6 +42,8 @@ struct Pending {
     bytes: Vec<u8>,
     /// The rest of a line that was refused for its length is passed over.
     in_long_line: bool,
+    /// The lines before were dropped.
+    is_dropping: bool,
 }
 
 impl Stdin {
@@ -89,42 +93,38 @@ impl Stdin {
         let rest = pending.bytes.split_off(length);
         let body = std::mem::replace(&mut pending.bytes, rest);
         if !body.is_empty() {
-            self.deliver(body.into());
+            let patience = if pending.is_dropping { LITTLE_PATIENCE } else { PATIENCE };
+            pending.is_dropping = !self.deliver(&body.into(), patience);
         }
     }
 
-    /// Stores lines; tries again while they are refused for now.
-    fn deliver(&self, body: Bytes) {
+    /// Stores lines; tries again while they are refused for now. False when they were dropped.
+    fn deliver(&self, body: &Bytes, patience: Duration) -> bool {
         let counters = &self.pipeline.counters().stdin;
         let began = Instant::now();
         loop {
-            let pipeline = self.pipeline.clone();
-            let delivery = submit(pipeline, self.request(body.clone()));
-            let answer = match self.runtime.block_on(self.in_time(began, delivery)) {
+            let left = patience.saturating_sub(began.elapsed());
+            match self.runtime.block_on(self.try_once(body.clone(), left)) {
                 Some(Ok(answer)) => {
-                    return counters.lines.add(answer.accepted + answer.rejected_count);
+                    counters.lines.add(answer.accepted + answer.rejected_count);
+                    return true;
                 }
-                Some(Err(refusal)) => refusal.retry_after.filter(|_| !self.is_over(began)),
-                None => None,
-            };
-            let Some(pause) = answer else { break };
-            std::thread::sleep(pause.min(PATIENCE));
+                Some(Err(Refusal { retry_after: Some(pause), .. })) if !self.tee || pause < left => {
+                    std::thread::sleep(pause);
+                }
+                _ => break,
+            }
         }
-        let lines = memchr::memchr_iter(b'\n', &body).count().max(1) as u64;
+        let lines = (memchr::memchr_iter(b'\n', body).count() as u64).max(1);
         counters.dropped.add(lines);
-        tracing::warn!(lines, "lines of standard input were passed on but not stored");
+        tracing::warn!(lines, "lines of standard input could not be stored");
+        false
     }
 
-    /// None when there was no answer in time. A request that is on its way may still be stored then.
-    async fn in_time<T>(&self, began: Instant, delivery: impl Future<Output = T>) -> Option<T> {
-        if !self.tee {
-            return Some(delivery.await);
-        }
-        tokio::time::timeout(PATIENCE.saturating_sub(began.elapsed()), delivery).await.ok()
-    }
-
-    fn is_over(&self, began: Instant) -> bool {
-        self.tee && began.elapsed() >= PATIENCE
+    /// None when there was no answer in time; what was on its way may be stored all the same.
+    async fn try_once(&self, body: Bytes, left: Duration) -> Option<Result<Answer, Refusal>> {
+        let delivery = submit(self.pipeline.clone(), self.request(body));
+        if self.tee { tokio::time::timeout(left, delivery).await.ok() } else { Some(delivery.await) }
     }
 
     fn request(&self, body: Bytes) -> Request {
