@@ -19,7 +19,7 @@ use crate::receive::envelopes::read_lines;
 use crate::{Cause, Refusal, Source};
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Files that are open at once.
@@ -327,9 +327,9 @@ impl<D: Deliver> Tailer<D> {
     }
 
     /// Says once that a file cannot be read; it is tried again.
-    fn trouble(&mut self, path: &PathBuf, error: &io::Error, now: Instant) {
+    fn trouble(&mut self, path: &Path, error: &io::Error, now: Instant) {
         self.to.counters().unreadable.add(1);
-        if self.troubled.insert(path.clone(), now + self.times.retry).is_none() {
+        if self.troubled.insert(path.to_owned(), now + self.times.retry).is_none() {
             let path = path.display();
             tracing::warn!("cannot read {path}: {error}; check its permissions, it is tried again");
         }

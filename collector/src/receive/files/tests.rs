@@ -23,12 +23,15 @@ struct Store {
     positions: Vec<Position>,
 }
 
+/// What is refused, by its body.
+type Refuses = fn(&[u8]) -> Option<Refusal>;
+
 /// A pipeline that keeps lines, and refuses what it is told to.
 #[derive(Clone, Default)]
 struct Fake {
     store: Arc<Mutex<Store>>,
     counters: Arc<FileCounters>,
-    refuses: Arc<Mutex<Option<fn(&[u8]) -> Option<Refusal>>>>,
+    refuses: Arc<Mutex<Option<Refuses>>>,
 }
 
 impl Deliver for Fake {
