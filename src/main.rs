@@ -70,7 +70,7 @@ enum Command {
     Completions(completions::Arguments),
     Dump(dump::Arguments),
     Ingest(ingest::Arguments),
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     Sql(sql::Arguments),
     Tail(tail::Arguments),
     Token(token::Arguments),

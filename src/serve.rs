@@ -9,6 +9,7 @@
 mod address;
 mod banner;
 mod endpoints;
+mod files;
 mod logging;
 mod notify;
 mod own_traces;
@@ -42,6 +43,8 @@ Examples:
   faultline serve
   faultline serve --data-dir /var/lib/faultline --registry registry.toml
   faultline serve --listen-otlp-http 127.0.0.1:0 --listen-otlp-grpc off
+  faultline serve --files '/var/log/app/*.log*' --files orders='/srv/orders/out.log*'
+  your-server | faultline serve --stdin --tee
 
   curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson \\
        http://127.0.0.1:4318/v1/envelopes
@@ -57,7 +60,7 @@ endpoints.json in the data directory. SIGTERM or Ctrl-C stops taking and finishe
 second one stops at once (nothing that was answered with a yes is lost).
 
 Environment:
-  FAULTLINE_SETTINGS, FAULTLINE_*  every flag has a variable; docs/settings.md lists them
+  FAULTLINE_SETTINGS, FAULTLINE_*  most flags have a variable; docs/settings.md lists them
   OTEL_EXPORTER_OTLP_ENDPOINT  where to send our own traces (never to ourselves);
                                OTEL_EXPORTER_OTLP_PROTOCOL is grpc or http/protobuf [default]
 
@@ -129,6 +132,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = logging::Format::Auto, env = "FAULTLINE_LOG_FORMAT")]
     log_format: logging::Format,
     #[command(flatten)]
+    read: files::Read,
+    #[command(flatten)]
     room: Room,
     #[command(flatten)]
     patience: Patience,
@@ -164,8 +169,10 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     runtime.spawn(Reload::new(hangup, level, Arc::clone(pipeline.metrics()), Arc::clone(&gate)).watch());
     notify::ready();
     let doors = Doors { web, engine, gate, connections, stopping };
+    let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
     let drained = runtime.block_on(async {
         sockets.serve(&pipeline, doors, &stop).await
+            && stop.unless_forced(reading.stop()).await
             && stop.unless_forced(drain(pipeline.clone(), keeper)).await
     });
     let code = finish(&pipeline, &endpoints, &directory, drained);

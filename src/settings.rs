@@ -25,9 +25,9 @@ pub(crate) const FILE: &str = "faultline.toml";
 /// The flag that names it.
 pub(crate) const FLAG: &str = "settings";
 /// Words that are tables in the file.
-const TABLES: [&str; 6] = ["files", "hot", "keep", "listen", "query", "seal"];
+const TABLES: [&str; 5] = ["hot", "keep", "listen", "query", "seal"];
 /// Flags that a file cannot hold.
-const NO_SETTINGS: [&str; 4] = [FLAG, "help", "version", "tee"];
+const NO_SETTINGS: [&str; 5] = [FLAG, "help", "version", "stdin", "tee"];
 
 /// Why a file is not used.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod whole_program {
     mod denied;
     mod durability;
     mod example_log;
+    mod files;
     mod flight;
     mod fuzz;
     mod golden;

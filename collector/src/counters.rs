@@ -3,8 +3,10 @@
 //! Every refusal and every drop is in here by its reason; nothing disappears without a trace.
 
 mod by_category;
+mod of_files;
 
 pub use by_category::ByCategory;
+pub use of_files::{FileCounters, StdinCounters};
 
 use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
@@ -21,6 +23,23 @@ impl Counter {
         if count > 0 {
             self.0.fetch_add(count, Ordering::Relaxed);
         }
+    }
+
+    /// Its value.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that comes and goes.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Sets it.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     /// Its value.
@@ -145,6 +164,10 @@ pub struct Counters {
     pub panics: Counter,
     /// Records of the log that were durable but could not be read back.
     pub unreadable_records: Counter,
+    /// Files that we read ourselves.
+    pub files: FileCounters,
+    /// Standard input.
+    pub stdin: StdinCounters,
 }
 
 impl Counters {

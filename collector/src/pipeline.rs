@@ -17,6 +17,7 @@ mod epochs;
 mod gate;
 mod keys;
 mod own_span;
+mod positions;
 mod reading;
 mod repeats;
 mod request;
@@ -29,7 +30,7 @@ mod worker;
 
 pub use own_span::TARGET as OWN_SPANS;
 pub use reading::Reading;
-pub use request::{Answer, Defaults, Encoding, ReadBody, Rejected, Request};
+pub use request::{Answer, Defaults, Encoding, Position, ReadBody, Rejected, Request};
 pub use restore::Restored;
 pub use shared::Clock;
 
@@ -89,6 +90,8 @@ pub struct Pipeline {
     /// Taken away at the end, so that workers stop when the queue is empty.
     queue: Arc<Mutex<Option<Sender<Job>>>>,
     workers: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// What the log knew of positions at the start, until somebody takes them.
+    positions: Arc<Mutex<Vec<Position>>>,
 }
 
 impl Pipeline {
@@ -115,6 +118,7 @@ impl Pipeline {
             room: Arc::new(Semaphore::new(limits.inflight_bytes.div_ceil(1 << 10))),
             queue: Arc::new(Mutex::new(Some(sender))),
             workers: Arc::new(Mutex::new(workers)),
+            positions: Arc::default(),
         })
     }
 

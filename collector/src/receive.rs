@@ -11,6 +11,8 @@
 //! | `otlp_http` | `POST /v1/traces`, `/v1/logs`: protobuf and JSON |
 //! | `otlp_grpc` | the same over gRPC |
 //! | `otlp/` | reads OTLP bytes into the views of `taxonomy::signal` |
+//! | `files` | log files, which it reads itself, and archives |
+//! | `stdin` | lines of standard input |
 //! | `server` | connections: accepts, bounds, drains |
 //!
 //! What must always hold:
@@ -20,7 +22,9 @@
 //! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
 
 pub mod envelopes;
+pub mod files;
 pub mod server;
+pub mod stdin;
 
 mod body;
 mod encoding;
@@ -163,7 +167,7 @@ impl<I: Intake> Door<I> {
             Some(frame) => frame.open(body)?,
             None => (body, encoding),
         };
-        Ok((slot, Request { source, body, encoding, read, defaults, idempotency_key, room }))
+        Ok((slot, Request { source, body, encoding, read, defaults, idempotency_key, position: None, room }))
     }
 
     async fn slot(&self) -> Result<OwnedSemaphorePermit, Refusal> {

@@ -9,11 +9,15 @@ pub enum Source {
     OtlpTraces,
     /// OTLP log records.
     OtlpLogs,
+    /// Log files that we read ourselves.
+    Files,
+    /// Lines of standard input.
+    Stdin,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs];
+    pub const ALL: [Self; 5] = [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs, Self::Files, Self::Stdin];
 
     /// A short, stable word: a column value and a metric label.
     #[must_use]
@@ -22,6 +26,8 @@ impl Source {
             Self::Envelopes => "envelopes",
             Self::OtlpTraces => "otlp_traces",
             Self::OtlpLogs => "otlp_logs",
+            Self::Files => "files",
+            Self::Stdin => "stdin",
         }
     }
 }

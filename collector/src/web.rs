@@ -97,6 +97,8 @@ async fn status(State(watched): State<Watched>) -> Response {
             "samples_dropped": counters.samples_dropped.get(),
             "panics": counters.panics.get(),
             "unreadable_records": counters.unreadable_records.get(),
+            "files": of_words(&counters.files.named()),
+            "stdin": of_words(&counters.stdin.named()),
             "log": of_log(pipeline),
             "hot": of_hot(pipeline),
             "replay": of_replay(&watched.replay),
@@ -122,6 +124,10 @@ fn of_source(source: &SourceCounters) -> Value {
     let categories: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
     object.insert("categories".to_owned(), by_word(&categories, &source.categories).into());
     object.into()
+}
+
+fn of_words(named: &[(&'static str, u64)]) -> Value {
+    named.iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect::<Map<_, _>>().into()
 }
 
 fn of_log(pipeline: &Pipeline) -> Value {

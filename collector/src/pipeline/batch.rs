@@ -7,7 +7,7 @@
 //! back, so the record is closed at the mark before it ([`Mark`]).
 
 use super::epochs::Ticket;
-use super::{Answer, Shared, keys};
+use super::{Answer, Position, Shared, keys, positions};
 use crate::counters::Tally;
 use crate::metrics::Counted;
 use crate::refusal::{Cause, Refusal};
@@ -90,7 +90,11 @@ impl Batch {
     }
 
     /// Adds a request that has been read whole.
-    pub(super) fn finish(&mut self, waiting: Waiting, now: i64) {
+    pub(super) fn finish(&mut self, waiting: Waiting, position: Option<&Position>, now: i64) {
+        if let Some(position) = position {
+            let key = positions::key_of(position);
+            self.rows.requests.push(KeptAnswer { time: now, key, answer: &position.to_json() });
+        }
         if let Some(key) = waiting.key.filter(|_| waiting.answer.is_worth_keeping()) {
             self.rows.requests.push(KeptAnswer { time: now, key, answer: &waiting.answer.to_json() });
         }

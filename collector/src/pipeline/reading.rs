@@ -193,7 +193,7 @@ impl Rows<'_> {
         // Two failures of which nobody knows what they are need not be the same.
         let span = self.told.span.filter(|_| event.category != Category::Unknown);
         let pair = match (self.source, span) {
-            (Source::Envelopes, _) => return false,
+            (Source::Envelopes | Source::Files | Source::Stdin, _) => return false,
             (Source::OtlpTraces, Some(span)) => {
                 Some((told_by(SPAN, span, &event.canonical), told_by(LOG, span, &event.canonical)))
             }

@@ -37,8 +37,33 @@ pub struct Request {
     pub defaults: Defaults,
     /// The sender's `Idempotency-Key`.
     pub idempotency_key: Option<String>,
+    /// Where what it was read from goes on; durable together with its rows, or not at all.
+    pub position: Option<Position>,
     /// The room that the body takes; given back when the request is answered.
     pub room: Vec<OwnedSemaphorePermit>,
+}
+
+/// How far a text has been read. It stands in the log beside the rows that were read up to there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The number of the text, which no other has.
+    pub text: u64,
+    /// The bytes before it.
+    pub offset: u64,
+    /// What else whoever reads the text wants to know after a restart.
+    pub note: serde_json::Value,
+}
+
+impl Position {
+    /// As it is kept in the log.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// None for the answers that are kept in the same place.
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        text.starts_with("{\"text\":").then(|| serde_json::from_str(text).ok()).flatten()
+    }
 }
 
 /// What holds for records that do not say.

@@ -1,9 +1,10 @@
 //! After a restart: what the log and the tables still know goes back into memory.
 //!
-//! Rows that are not sealed become hot again, idempotency keys keep their answers, and the failures of the last two
-//! minutes are known for repeats.
+//! Rows that are not sealed become hot again, idempotency keys keep their answers, texts the place they were read to, and
+//! the failures of the last two minutes are known for repeats.
 
-use super::{Answer, Pipeline, reading};
+use super::positions::Positions;
+use super::{Answer, Pipeline, Position, reading};
 use crate::limits::Limits;
 use crate::source::Source;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -11,7 +12,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use store::Table;
 use store::codec::CodecError;
 use store::hot::Hot;
@@ -30,6 +31,7 @@ pub struct Restored {
     decoders: Decoders,
     answers: VecDeque<KeyAnswer>,
     answer_bytes: usize,
+    positions: Positions,
     /// Events in records that are not sealed.
     pub events: u64,
     /// Records that could not be understood; they stay in the log.
@@ -54,6 +56,7 @@ impl Restored {
             decoders: Decoders::default(),
             answers: VecDeque::new(),
             answer_bytes: 0,
+            positions: Positions::default(),
             events: 0,
             unreadable: 0,
         }
@@ -66,9 +69,15 @@ impl Restored {
     pub fn take_sealed_answers(&mut self, since: i64) -> Result<(), LakeError> {
         let Some(lake) = self.lake.clone() else { return Ok(()) };
         let mut found = Vec::new();
+        let (keys, positions) = (self.keys, &mut self.positions);
+        // To the end, however many answers there are: the newest position of a text that was quiet may stand far back.
         let mut visit = |requests: RecordBatch| {
-            found.extend(answers(&requests).into_iter().filter(|kept| kept.time >= since));
-            if found.len() < self.keys { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            let (answers, of_texts) = kept(&requests);
+            positions.extend(of_texts);
+            if found.len() < keys {
+                found.extend(answers.into_iter().filter(|kept| kept.time >= since));
+            }
+            ControlFlow::Continue(())
         };
         lake.rows_since(Table::Requests, "time", since, &["time", "key", "answer"], &mut visit)?;
         found.sort_by_key(|kept| kept.time);
@@ -87,7 +96,9 @@ impl Restored {
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
         let record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
-            self.keep(answers(&requests));
+            let (answers, of_texts) = kept(&requests);
+            self.keep(answers);
+            self.positions.extend(of_texts);
         }
         if self.lake.as_ref().is_none_or(|lake| lake.lacks(&record)) {
             self.events += record.rows[Table::Events as usize];
@@ -113,6 +124,7 @@ impl Pipeline {
     /// Gives the pipeline its memory back. To be called before the first request.
     pub fn restore(&self, restored: Restored) {
         let now = self.shared.now();
+        *self.positions.lock().unwrap_or_else(PoisonError::into_inner) = restored.positions.into_newest();
         for kept in restored.answers {
             self.shared.keys.restore(kept.key, kept.answer, kept.time);
         }
@@ -127,6 +139,12 @@ impl Pipeline {
                 _ => {}
             }
         }
+    }
+
+    /// Takes the newest position of every text that the log or the tables knew of at the start.
+    #[must_use]
+    pub fn take_positions(&self) -> Vec<Position> {
+        std::mem::take(&mut *self.positions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Remembers the failures that were sealed not long ago, as many as are ever remembered.
@@ -219,18 +237,22 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
     texts.is_valid(row).then(|| u128::from_str_radix(texts.value(row), 16).ok()).flatten()
 }
 
-/// The answers that a record keeps.
-fn answers(requests: &RecordBatch) -> Vec<KeyAnswer> {
+/// The answers and the positions that a record keeps.
+fn kept(requests: &RecordBatch) -> (Vec<KeyAnswer>, Vec<Position>) {
     let column = |name| requests.column_by_name(name);
-    let Some(times) = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>()) else {
-        return Vec::new();
-    };
     let texts = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-    let (Some(keys), Some(answers)) = (texts("key"), texts("answer")) else { return Vec::new() };
-    (0..requests.num_rows())
-        .filter_map(|row| {
-            let answer = Answer::from_json(answers.value(row))?;
-            Some(KeyAnswer { time: times.value(row), key: parse_hex(keys, row)?, answer })
-        })
-        .collect()
+    let times = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+    let (mut answers, mut positions) = (Vec::new(), Vec::new());
+    let (Some(times), Some(keys), Some(kept)) = (times, texts("key"), texts("answer")) else {
+        return (answers, positions);
+    };
+    for row in 0..requests.num_rows() {
+        let text = kept.value(row);
+        if let Some(position) = Position::from_json(text) {
+            positions.push(position);
+        } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), Answer::from_json(text)) {
+            answers.push(KeyAnswer { time: times.value(row), key, answer });
+        }
+    }
+    (answers, positions)
 }

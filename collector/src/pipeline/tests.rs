@@ -105,6 +105,7 @@ fn request(source: Source, read: ReadBody, body: &str) -> Request {
         read,
         defaults: Defaults { service: Some("tickets".to_owned()), ..Defaults::default() },
         idempotency_key: None,
+        position: None,
         room: Vec::new(),
     }
 }
@@ -434,5 +435,30 @@ async fn a_giant_that_waited_too_long_is_told_to_come_back() {
     assert!(refusal.retry_after.is_some());
     assert_eq!(pipeline.submit(lines(WORKED)).await.unwrap_err().cause, Cause::Busy, "its row is over 100");
     assert_eq!(pipeline.submit(lines("{}")).await.unwrap().unrecognized, 1);
+    pipeline.close();
+}
+
+/// A position is durable with the rows that were read up to it, also when there are none; the furthest is told.
+#[tokio::test]
+async fn positions_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let at = |text, offset| Position { text, offset, note: serde_json::json!({"path": "/l/a.log"}) };
+    let reads = |source, body: &str, position| Request {
+        position: Some(position),
+        ..request(source, read_lines, body)
+    };
+    pipeline.submit(reads(Source::Files, FAILED, at(1, 80))).await.unwrap();
+    pipeline.submit(reads(Source::Files, "nothing { of ours\n", at(1, 160))).await.unwrap();
+    pipeline.submit(reads(Source::Files, "", at(2, 7))).await.unwrap();
+    pipeline.submit(with_key(FAILED, "a key of somebody")).await.unwrap();
+    pipeline.close();
+    let pipeline = open(&folder);
+    let mut positions = pipeline.take_positions();
+    positions.sort_by_key(|position| position.text);
+    assert_eq!(positions, [at(1, 160), at(2, 7)]);
+    assert_eq!(pipeline.submit(with_key(FAILED, "a key of somebody")).await.unwrap().events, 1);
+    assert_eq!(pipeline.counters().answered_again.get(), 1, "answers beside positions are still answers");
+    assert_eq!(rows(&pipeline, Table::Events).len(), 2);
     pipeline.close();
 }

@@ -135,7 +135,7 @@ impl Worker {
                 let Job { request, key, arrival, reply } = job;
                 let waiting =
                     Waiting { source: request.source, key, answer, tally, reply, room: request.room };
-                self.batch.finish(waiting, arrival);
+                self.batch.finish(waiting, request.position.as_ref(), arrival);
             }
             Ok(Err(Unread::Refused(refusal))) => self.refuse(job, &refusal, mark),
             Ok(Err(Unread::Outgrown(refusal))) => self.pass_on(job, &refusal, mark),

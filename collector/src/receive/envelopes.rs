@@ -8,7 +8,7 @@
 
 mod answer;
 mod head;
-mod split;
+pub(super) mod split;
 
 pub(super) use answer::refused;
 
@@ -36,6 +36,7 @@ pub fn lines(body: Bytes, defaults: Defaults, idempotency_key: String) -> pipeli
         read: read_lines,
         defaults,
         idempotency_key: Some(idempotency_key),
+        position: None,
         room: Vec::new(),
     }
 }
@@ -67,7 +68,7 @@ fn read_body(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
 }
 
 /// The pure half for [`LINES`]; blank lines alone are no mistake.
-fn read_lines(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+pub(super) fn read_lines(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
     split::lines(body, 1, reading);
     Ok(())
 }

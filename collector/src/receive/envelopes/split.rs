@@ -4,7 +4,7 @@
 //! is found by whoever reads it. What must always hold: the work is linear in the body, and a broken record
 //! costs as few of its neighbours as can be known.
 
-mod scan;
+pub(in crate::receive) mod scan;
 
 use crate::receive::records::Records;
 use crate::{Cause, Refusal};

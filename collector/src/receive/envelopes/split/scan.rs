@@ -36,7 +36,7 @@ pub(super) fn element(bytes: &[u8]) -> (usize, Found) {
 }
 
 /// The length of the object or list that `bytes` starts with, when it ends and its strings do.
-pub(super) fn value(bytes: &[u8]) -> Option<usize> {
+pub(in crate::receive) fn value(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
