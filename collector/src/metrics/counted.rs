@@ -12,8 +12,11 @@ use std::collections::HashMap;
 use store::rows::BUCKET_BOUNDS_US;
 use taxonomy::{Category, Dialect, Finding, Kind, Outcome, QuotaLevel};
 
-/// Sums of one batch, of each sort; what is more than that is left to the rest of the service.
+/// Sums of one batch, of each sort. Nobody sends more by accident: names beyond that are not told apart.
 const MOST: usize = 1 << 14;
+/// The number of a row without a name, and that of names which are not told apart.
+const NONE: i32 = -1;
+const OTHERS: i32 = -2;
 
 /// What one batch adds to the metrics.
 #[derive(Debug, Default)]
@@ -124,7 +127,7 @@ impl Counted {
 
     fn add_events(&mut self, columns: &EventColumns<'_>) {
         let EventColumns { service, canonical, category, kind, dialect, fingerprint, .. } = columns;
-        let mut sums = Sums::default();
+        let mut sums = Sums::new(2);
         let mut groups: HashMap<i32, i32> = HashMap::new();
         for row in 0..columns.rows {
             sums.add([
@@ -164,11 +167,11 @@ impl Counted {
         let Some(words) = findings.values().as_dictionary_opt::<Int8Type>().map(DictionaryArray::keys) else {
             return;
         };
-        let mut sums = Sums::default();
+        let mut sums = Sums::new(1);
         for row in 0..columns.rows {
             let ends = findings.value_offsets();
             for place in ends[row]..ends[row + 1] {
-                let word = usize::try_from(place).map_or(-1, |place| i32::from(words.value(place)));
+                let word = usize::try_from(place).map_or(NONE, |place| i32::from(words.value(place)));
                 sums.add([columns.service.number(row), word]);
             }
         }
@@ -234,16 +237,17 @@ impl Counted {
         let mut places: HashMap<[i32; 5], usize, foldhash::fast::RandomState> = HashMap::default();
         for row in 0..traffic.num_rows() {
             let Some(mut calls) = columns.calls(row) else { continue };
-            let mut place = *places.entry(columns.numbers(row)).or_insert(self.calls.len());
-            if place >= MOST {
-                // Nobody sends so many by accident: they are the rest of the last.
-                place = MOST - 1;
-                self.calls[place].operation = OTHER.into();
-                calls.service = OTHER.into();
+            let mut numbers = columns.numbers(row);
+            if self.calls.len() >= MOST && !places.contains_key(&numbers) {
+                numbers[..2].fill(OTHERS);
+                (calls.service, calls.operation) = (OTHER.into(), OTHER.into());
             }
-            match self.calls.get_mut(place) {
-                Some(sum) => sum.add(&calls),
-                None => self.calls.push(calls),
+            match places.get(&numbers) {
+                Some(place) => self.calls[*place].add(&calls),
+                None => {
+                    places.insert(numbers, self.calls.len());
+                    self.calls.push(calls);
+                }
             }
         }
     }
@@ -269,15 +273,15 @@ struct Sums<const N: usize> {
     sums: HashMap<[i32; N], u64, foldhash::fast::RandomState>,
     /// The numbers of the row before, and how many had them in succession: more often than not, the next has them too.
     last: ([i32; N], u64),
-}
-
-impl<const N: usize> Default for Sums<N> {
-    fn default() -> Self {
-        Self { sums: HashMap::default(), last: ([-1; N], 0) }
-    }
+    /// How many of the numbers stand for names that were sent.
+    learnt: usize,
 }
 
 impl<const N: usize> Sums<N> {
+    fn new(learnt: usize) -> Self {
+        Self { sums: HashMap::default(), last: ([NONE; N], 0), learnt }
+    }
+
     fn add(&mut self, numbers: [i32; N]) {
         if self.last.0 == numbers {
             self.last.1 += 1;
@@ -293,8 +297,7 @@ impl<const N: usize> Sums<N> {
             return;
         }
         if self.sums.len() >= MOST && !self.sums.contains_key(&numbers) {
-            // Nobody sends so many by accident: what is learnt from names is given up.
-            numbers[..N.min(2)].fill(-1);
+            numbers[..self.learnt.min(N)].fill(OTHERS);
         }
         *self.sums.entry(numbers).or_default() += count;
     }
@@ -336,12 +339,13 @@ impl<'b> Names<'b> {
         match self.keys {
             Keys::Small(keys) if keys.is_valid(row) => i32::from(keys.value(row)),
             Keys::Large(keys) if keys.is_valid(row) => keys.value(row),
-            _ => -1,
+            _ => NONE,
         }
     }
 
     fn text(&self, number: i32) -> Box<str> {
-        usize::try_from(number).map_or(UNKNOWN, |number| self.texts.value(number)).into()
+        let nameless = if number == OTHERS { OTHER } else { UNKNOWN };
+        usize::try_from(number).map_or(nameless, |number| self.texts.value(number)).into()
     }
 
     fn at(&self, row: usize) -> Box<str> {

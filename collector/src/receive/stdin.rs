@@ -6,7 +6,7 @@
 //! What must always hold:
 //! - With a tee, bytes are passed on before anything else happens to them.
 //! - Without one, a pipe that is read slowly makes its writer wait, as pipes do, and nothing is lost. With one, somebody
-//!   else waits for what we pass on: when there was no room for [`PATIENCE`], lines are dropped, counted, and warned of.
+//!   else waits for what we pass on: when there was no room for five seconds, lines are dropped, counted, and warned of.
 
 use crate::pipeline::{Answer, Defaults, Encoding, Pipeline, Request};
 use crate::receive::envelopes::read_lines;
