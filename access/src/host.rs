@@ -1,7 +1,8 @@
 //! Whether a request means us.
 //!
 //! A page of somebody else can make a browser on this machine send requests to loopback, under a name of its own that it
-//! lets point there (DNS rebinding). Such a request carries that name; one that means us carries an address or `localhost`.
+//! lets point there (DNS rebinding). Such a request carries that name, which has a dot, since others can only own names
+//! that have; one that means us carries an address, `localhost`, or a name that this machine or its network has given us.
 
 use http::{HeaderMap, Uri, header};
 use std::net::IpAddr;
@@ -9,8 +10,10 @@ use std::net::IpAddr;
 /// Whether the host that a request names can only be ours.
 #[must_use]
 pub fn is_ours(uri: &Uri, headers: &HeaderMap) -> bool {
-    let named = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or("?"));
-    named.chain(uri.authority().map(http::uri::Authority::as_str)).all(is_local)
+    let named = headers.get_all(header::HOST).iter().map(|host| host.to_str().ok());
+    named
+        .chain(uri.authority().map(|authority| Some(authority.as_str())))
+        .all(|host| host.is_some_and(is_local))
 }
 
 fn is_local(host: &str) -> bool {
@@ -19,7 +22,7 @@ fn is_local(host: &str) -> bool {
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name.parse::<IpAddr>().is_ok() || name == "localhost" || name.ends_with(".localhost")
+    name.parse::<IpAddr>().is_ok() || !name.contains('.') || name.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -27,8 +30,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_localhost_are_ours() {
-        for ours in [
+    fn what_others_can_own_is_not_ours() {
+        let ours = [
             "127.0.0.1",
             "127.0.0.1:7070",
             "localhost:7070",
@@ -37,7 +40,8 @@ mod tests {
             "[::1]",
             "a.localhost:1",
             "10.0.0.7:4318",
-        ] {
+        ];
+        for ours in ours.into_iter().chain(["faultline:4318", "box", ""]) {
             assert!(is_local(ours), "{ours}");
         }
         for others in [
@@ -45,8 +49,7 @@ mod tests {
             "evil.example:7070",
             "localhost.evil.example",
             "127.0.0.1.evil.example:80",
-            "",
-            "?",
+            "evil.example.",
         ] {
             assert!(!is_local(others), "{others}");
         }
