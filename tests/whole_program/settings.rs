@@ -149,6 +149,12 @@ fn the_log_has_the_format_that_is_asked_for() {
     for (format, is_json) in [("json", true), ("text", false), ("auto", true)] {
         let folder = Folder::new();
         let server = Server::start_with(&folder, &["--log-format", format]);
+        // It says so right after it has written its addresses.
+        let began = Instant::now();
+        while server.said().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{format}: nothing is said");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let said = server.said();
         let line = said.lines().next().expect("a line");
         assert_eq!(serde_json::from_str::<serde_json::Value>(line).is_ok(), is_json, "{format}: {line}");
