@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
 
 /// Sends requests, each with what we say of ourselves.
 #[derive(Clone)]
@@ -65,6 +66,27 @@ pub(crate) fn authority(text: &str, example: &str, path: &str) -> Result<String,
         Some(authority) if is_ours => Ok(authority.as_str().to_ascii_lowercase()),
         _ => Err(format!("the address takes neither a path nor parameters; {example}")),
     }
+}
+
+/// What a server of ours says when it refuses.
+#[derive(Deserialize)]
+pub(crate) struct Told {
+    pub(crate) error: Problem,
+}
+
+/// What is wrong, where, and what to do.
+#[derive(Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) position: Option<Place>,
+    pub(crate) remedy: Option<String>,
+}
+
+/// A place in a statement.
+#[derive(Deserialize)]
+pub(crate) struct Place {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
 }
 
 /// Nobody is there.

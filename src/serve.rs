@@ -25,6 +25,7 @@ use crate::{registry, stop};
 use access::Gate;
 use address::Listen;
 use collector::Pipeline;
+use collector::metrics::Metrics;
 use collector::receive::{self, server};
 use endpoints::Endpoints;
 use query::Engine;
@@ -35,6 +36,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::keeper::Keeper;
 use store::{DataDirectory, DirectoryError};
+use taxonomy::Rules;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -158,18 +160,21 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let (stop, hangup) = runtime.block_on(async { (stop::Stop::new(), reload::listen()) });
-    announce(&endpoints, &directory)?;
-    banner::show(arguments, &endpoints, &store, began.elapsed());
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
-    expect_services(&arguments.expect_service, &store);
+    expect_services(&arguments.expect_service, &store.rules, pipeline.metrics());
     pipeline.remember_services(keeper.lake())?;
     let connections = Arc::new(server::Connections::default());
     let (stopping, is_stopping) = watch::channel(false);
     let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
-    runtime.spawn(Reload::new(hangup, level, Arc::clone(pipeline.metrics()), Arc::clone(&gate)).watch());
-    notify::ready();
+    let (rules, metrics) = (Arc::clone(&store.rules), Arc::clone(pipeline.metrics()));
+    let reload = Reload::new(hangup, level, rules, metrics, Arc::clone(&gate));
     let doors = Doors { web, engine, gate, connections, stopping };
     let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
+    // Last of all that can fail: nobody is told of a server that does not come.
+    announce(&endpoints, &directory)?;
+    banner::show(arguments, &endpoints, &store, began.elapsed());
+    runtime.spawn(reload.watch());
+    notify::ready();
     let drained = runtime.block_on(async {
         sockets.serve(&pipeline, doors, &stop).await
             && stop.unless_forced(reading.stop()).await
@@ -285,12 +290,12 @@ impl Sockets {
 
 /// The services that the metrics know from the start: those that are named here or in the operator's file, which may
 /// give them a dialect.
-fn expect_services(services: &[String], store: &Opened) {
-    let profiles = &store.rules.registry().operator().services;
+fn expect_services(services: &[String], rules: &Rules, metrics: &Metrics) {
+    let profiles = &rules.registry().operator().services;
     let named = profiles.iter().map(|profile| &profile.pattern).filter(|name| !name.ends_with('*'));
     for service in services.iter().chain(named) {
         let dialect = profiles.iter().find(|profile| profile.fits(service)).map(|profile| profile.dialect);
-        store.pipeline.metrics().expect(service, dialect);
+        metrics.expect(service, dialect);
     }
 }
 

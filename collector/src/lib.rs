@@ -16,6 +16,7 @@
 //! What a record means (`taxonomy`), what is stored and how (`store`), arguments and files (the binary).
 
 pub mod counters;
+mod digest;
 mod limits;
 pub mod metrics;
 pub mod pipeline;
@@ -24,6 +25,7 @@ mod refusal;
 mod source;
 pub mod web;
 
+pub use digest::Digest;
 pub use limits::Limits;
 pub use pipeline::Pipeline;
 pub use refusal::{Cause, Refusal};

@@ -4,7 +4,8 @@
 //! is read and not taken yet.
 
 use bytes::{Bytes, BytesMut};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub(super) use collector::Digest;
+use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -12,24 +13,6 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 const FIRST_LINE: usize = 4 << 10;
 /// How much is passed over at once.
 const STEP: usize = 256 << 10;
-
-/// XXH3-128, written as 32 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Digest(pub(super) u128);
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:032x}", self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let number = u128::from_str_radix(&text, 16);
-        number.map(Self).map_err(|_| serde::de::Error::custom("not a hash of hex digits"))
-    }
-}
 
 /// A place in a text: how many bytes are before it, and their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

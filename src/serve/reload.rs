@@ -3,19 +3,21 @@
 //! What always holds: new settings that have a mistake change nothing; what needs a restart is named, and stays as it is.
 
 use super::logging::Level;
-use super::{Arguments, notify, tokens};
+use super::{Arguments, expect_services, notify, tokens};
 use crate::{Command, Given};
 use access::Gate;
 use collector::metrics::Metrics;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
+use taxonomy::Rules;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What can change while we run.
 pub(super) struct Reload {
-    pub(super) level: Level,
-    pub(super) metrics: Arc<Metrics>,
+    level: Level,
+    rules: Arc<Rules>,
+    metrics: Arc<Metrics>,
     gate: Arc<Gate>,
     asked: Option<Signal>,
     /// What is in force, by the names of the flags.
@@ -33,9 +35,15 @@ const CHANGES: [&str; 2] = ["log_level", "expect_service"];
 
 impl Reload {
     /// Begins with what was given at the start.
-    pub(super) fn new(asked: Option<Signal>, level: Level, metrics: Arc<Metrics>, gate: Arc<Gate>) -> Self {
+    pub(super) fn new(
+        asked: Option<Signal>,
+        level: Level,
+        rules: Arc<Rules>,
+        metrics: Arc<Metrics>,
+        gate: Arc<Gate>,
+    ) -> Self {
         let values = crate::given().map(|given| given.values).unwrap_or_default();
-        Self { level, metrics, gate, asked, values }
+        Self { level, rules, metrics, gate, asked, values }
     }
 
     /// Waits for signals, for ever.
@@ -61,9 +69,7 @@ impl Reload {
             return tracing::error!("the settings stay as they are: {error:#}");
         }
         self.gate.replace(tokens);
-        for service in &arguments.expect_service {
-            self.metrics.expect(service, None);
-        }
+        expect_services(&arguments.expect_service, &self.rules, &self.metrics);
         let changed: Vec<&String> = values
             .iter()
             .filter(|(name, value)| self.values.get(*name) != Some(value))

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::place::Address;
-use crate::client::{self, Http};
+use crate::client::{self, Http, Place, Problem, Told};
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -12,7 +12,6 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use query::Position;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -92,25 +91,6 @@ fn too_slow(time: Duration) -> Failure {
         hint: Some("narrow it, or allow more with --timeout".to_owned()),
         ..Failure::new(format!("the server did not answer within {time:?}"))
     }
-}
-
-/// A refusal of `/api/v1/sql`.
-#[derive(Deserialize)]
-struct Told {
-    error: Problem,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    message: String,
-    position: Option<Place>,
-    remedy: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    line: u64,
-    column: u64,
 }
 
 impl From<Problem> for Failure {

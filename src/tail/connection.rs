@@ -2,13 +2,12 @@
 
 use super::Arguments;
 use super::messages::Messages;
-use crate::client::{self, Http};
+use crate::client::{self, Http, Place, Problem, Told};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use serde::Deserialize;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -85,25 +84,6 @@ fn query(arguments: &Arguments) -> String {
     }
     query.append_pair("recent", &arguments.recent.to_string());
     query.finish()
-}
-
-/// What a server says that does not let us read.
-#[derive(Deserialize)]
-struct Told {
-    error: Problem,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    message: String,
-    position: Option<Place>,
-    remedy: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    line: u64,
-    column: u64,
 }
 
 async fn refusal(url: &str, response: Response<Incoming>) -> Lost {

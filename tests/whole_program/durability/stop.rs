@@ -91,7 +91,9 @@ fn a_directory_has_one_server() {
     let ledger = Ledger::default();
     assert_eq!(send(first.address("otlp_http"), &ledger, &Batch::new("first", 2, false)).status, 200);
     let data_dir = first.data_dir().to_str().expect("the path is UTF-8");
-    let off = ["--listen-otlp-grpc", "off", "--listen-otlp-http", "off", "--listen-web", "off"];
+    let off =
+        ["--listen-otlp-grpc", "--listen-otlp-http", "--listen-web", "--listen-postgres", "--listen-flight"];
+    let off = off.map(|flag| [flag, "off"]).concat();
     for _ in 0..3 {
         let run = faultline(&[&["serve", "--data-dir", data_dir], &off[..]].concat()).ends_with(3);
         assert!(run.err.contains(&format!("process {}", first.pid())), "{}", run.err);

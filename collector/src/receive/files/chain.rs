@@ -7,7 +7,8 @@
 //! What always holds: the same bytes give the same hash, however they were cut when they came. The last block is never
 //! empty unless the text is.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::Digest;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -15,24 +16,6 @@ use xxhash_rust::xxh3::Xxh3;
 pub(super) const BLOCK: u64 = 64 << 10;
 /// The first mark is at 2 to the power of this.
 const FIRST_MARK: u32 = 6;
-
-/// XXH3-128, written as 32 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Digest(u128);
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:032x}", self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let number = u128::from_str_radix(&text, 16);
-        number.map(Self).map_err(|_| serde::de::Error::custom("not a hash of hex digits"))
-    }
-}
 
 /// The hashes at powers of two, by the power.
 pub(super) type Marks = BTreeMap<u32, Digest>;
