@@ -1,29 +1,44 @@
-//! Plain HTTP to a running server: what all commands that talk to one have in common.
+//! HTTP to a running server, encrypted or not: what all commands that talk to one have in common.
+
+mod trust;
+
+pub(crate) use trust::Trust;
 
 use anyhow::Context;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Uri};
 use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
+use std::fmt;
+use std::path::Path;
+
+/// The file in which a server names its addresses.
+const ENDPOINTS: &str = "endpoints.json";
 
 /// Sends requests, each with what we say of ourselves.
 #[derive(Clone)]
 pub(crate) struct Http {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     authorization: Option<HeaderValue>,
 }
 
-/// A client; it connects when it is first used.
-pub(crate) fn http() -> anyhow::Result<Http> {
-    let client = Client::builder(TokioExecutor::new()).build_http();
-    Ok(Http { client, authorization: authorization()? })
-}
-
 impl Http {
+    /// A client for one server; it connects when it is first used.
+    pub(crate) fn to(address: &Address, trust: &Trust) -> anyhow::Result<Self> {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(trust.config(address.is_https)?)
+            .https_or_http()
+            .enable_http1()
+            .build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { client, authorization: authorization()? })
+    }
+
     /// Sends a request.
     pub(crate) fn request(&self, mut request: Request<Full<Bytes>>) -> ResponseFuture {
         if let Some(authorization) = &self.authorization {
@@ -47,24 +62,46 @@ fn authorization() -> anyhow::Result<Option<HeaderValue>> {
     Ok(Some(value))
 }
 
-/// Reads the address of a server as it is given on the command line, and returns its host and port. The path that we
-/// would add ourselves may be there.
-pub(crate) fn authority(text: &str, example: &str, path: &str) -> Result<String, String> {
-    let example = format!("give one as in {example}");
-    let uri: Uri = text.parse().map_err(|error| format!("this is no address ({error}); {example}"))?;
-    match uri.scheme_str() {
-        Some("http") => {}
-        Some("https") => {
-            return Err(format!(
-                "https is not spoken yet; use a server on this machine or a tunnel to it, and {example}"
-            ));
-        }
-        _ => return Err(format!("the address must start with http://; {example}")),
+/// The address of a server: shown as a URL without a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    is_https: bool,
+    /// Its host and port.
+    pub(crate) authority: String,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.is_https { "https" } else { "http" }, self.authority)
     }
-    let is_ours = ["", "/", path].contains(&uri.path()) && uri.query().is_none();
-    match uri.authority() {
-        Some(authority) if is_ours => Ok(authority.as_str().to_ascii_lowercase()),
-        _ => Err(format!("the address takes neither a path nor parameters; {example}")),
+}
+
+impl Address {
+    /// Reads an address as it is given on the command line. The path that we would add ourselves may be there.
+    pub(crate) fn read(text: &str, example: &str, path: &str) -> Result<Self, String> {
+        let example = format!("give one as in {example}");
+        let uri: Uri = text.parse().map_err(|error| format!("this is no address ({error}); {example}"))?;
+        let is_https = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(format!("the address must start with http:// or https://; {example}")),
+        };
+        let is_ours = ["", "/", path].contains(&uri.path()) && uri.query().is_none();
+        match uri.authority() {
+            Some(authority) if is_ours => {
+                Ok(Self { is_https, authority: authority.as_str().to_ascii_lowercase() })
+            }
+            _ => Err(format!("the address takes neither a path nor parameters; {example}")),
+        }
+    }
+
+    /// One of the addresses that a running server wrote to its data directory, by its name there.
+    pub(crate) fn of_endpoint(directory: &Path, name: &str) -> Option<Self> {
+        let text = std::fs::read(directory.join(ENDPOINTS)).ok()?;
+        let endpoints: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let authority = endpoints.get(name)?.as_str()?.to_owned();
+        let is_https = endpoints.get("tls").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        Some(Self { is_https, authority })
     }
 }
 
@@ -89,9 +126,11 @@ pub(crate) struct Place {
     pub(crate) column: u64,
 }
 
-/// Nobody is there.
-pub(crate) fn away(url: &str, error: &dyn std::error::Error) -> String {
-    format!("cannot reach {url}: {}; check that a server listens there", innermost(error))
+/// Nobody is there, or nobody who can be believed.
+pub(crate) fn away(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
+    let innermost = innermost(error);
+    let remedy = trust::remedy(error).unwrap_or("check that a server listens there");
+    format!("cannot reach {url}: {innermost}; {remedy}")
 }
 
 /// Somebody was there, and is not any more.

@@ -18,6 +18,7 @@ mod run;
 mod text;
 
 use crate::classify::dialect;
+use crate::client::Trust;
 use crate::opened::Room;
 use crate::progress::Progress;
 use crate::refused;
@@ -48,6 +49,7 @@ Examples:
   faultline ingest --again app.ndjson
 
   faultline ingest --to http://127.0.0.1:4318 'logs/*.gz'
+  faultline ingest --to https://faultline.example:4318 --ca ca.pem app.ndjson
 
 Every line is stored once. Stopped, or killed no longer than a day ago, the same command goes on where
 it was; a log that has grown since goes on where it ended; a copy is known under another name and in
@@ -59,10 +61,11 @@ A last line without a newline is stored as it is. When the file goes on after it
 when that very line goes on, it is another line, and stored as one.
 
 --again stores files once more that are known; stopped, the same command goes on for a day. A server
-that is full or away is waited for (--wait); https is not spoken yet.
+that is full or away is waited for (--wait).
 
 Environment:
   FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --to is given
+  FAULTLINE_TOKEN     a token for --to; or FAULTLINE_TOKEN_FILE, a file that holds it
 
 Exit codes:
   0    everything is ingested
@@ -91,9 +94,11 @@ pub(crate) struct Arguments {
     /// Where everything is kept; made if it is not there [default: faultline-data].
     #[arg(long, value_name = "DIR", conflicts_with = "to", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
-    /// A running server instead of a data directory: the http address of its OTLP/HTTP listener.
+    /// A running server instead of a data directory: the address of its OTLP/HTTP listener.
     #[arg(long, value_name = "URL")]
     to: Option<Target>,
+    #[command(flatten)]
+    trust: Trust,
     /// The service of records that name none.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     service: Option<String>,

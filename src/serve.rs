@@ -8,6 +8,7 @@
 
 mod address;
 mod banner;
+mod encryption;
 mod endpoints;
 mod files;
 mod logging;
@@ -23,6 +24,7 @@ use crate::patience::Patience;
 use crate::refused::{self, Refused};
 use crate::{registry, stop};
 use access::Gate;
+use access::tls::{Listener, Tls};
 use address::Listen;
 use collector::Pipeline;
 use collector::metrics::Metrics;
@@ -37,7 +39,6 @@ use std::time::Instant;
 use store::keeper::Keeper;
 use store::{DataDirectory, DirectoryError};
 use taxonomy::Rules;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 const EXAMPLES: &str = "\
@@ -118,6 +119,8 @@ pub(crate) struct Arguments {
     /// The tokens that clients must have, as `faultline token new` makes them; without, everyone on this machine may.
     #[arg(long, value_name = "FILE", env = "FAULTLINE_TOKENS_FILE", value_hint = clap::ValueHint::FilePath)]
     tokens: Option<PathBuf>,
+    #[command(flatten)]
+    encryption: encryption::Encryption,
     /// Listen on addresses that other machines reach, though nobody has to prove who they are.
     #[arg(long, env = "FAULTLINE_INSECURE")]
     insecure: bool,
@@ -151,11 +154,13 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let registry = registry::load(arguments.registry.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let gate = Arc::new(tokens::gate(arguments.tokens.as_deref(), arguments.insecure)?);
-    let sockets = runtime.block_on(Sockets::bind(arguments, &gate))?;
+    let tls = arguments.encryption.load()?;
+    let sockets = runtime.block_on(Sockets::bind(arguments, &gate, tls.as_ref()))?;
     let endpoints = sockets.endpoints();
     let (directory, lock) = DataDirectory::claim(&arguments.data_dir).map_err(Refused::directory)?;
     let (level, traces) =
         runtime.block_on(async { logging::start(&arguments.log_level, arguments.log_format, &endpoints) })?;
+    encryption::warn_of_open_tokens(&gate, &endpoints);
     let store = Opened::new(&arguments.room, registry, &directory)?;
     let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
@@ -165,15 +170,17 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     pipeline.remember_services(keeper.lake())?;
     let connections = Arc::new(server::Connections::default());
     let (stopping, is_stopping) = watch::channel(false);
-    let web = pages::routes(&store, &engine, &gate, &connections, is_stopping)?;
+    let watched = pages::Watched { gate: &gate, connections: &connections, tls: tls.as_ref() };
+    let web = pages::routes(&store, &engine, &watched, is_stopping)?;
     let (rules, metrics) = (Arc::clone(&store.rules), Arc::clone(pipeline.metrics()));
-    let reload = Reload::new(hangup, level, rules, metrics, Arc::clone(&gate));
+    let reload = Reload::new(hangup, level, rules, metrics, Arc::clone(&gate), tls.clone());
     let doors = Doors { web, engine, gate, connections, stopping };
     let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
     // Last of all that can fail: nobody is told of a server that does not come.
     announce(&endpoints, &directory)?;
     banner::show(arguments, &endpoints, &store, began.elapsed());
     runtime.spawn(reload.watch());
+    tls.map(|tls| runtime.spawn(encryption::watch(tls)));
     notify::ready();
     let drained = runtime.block_on(async {
         sockets.serve(&pipeline, doors, &stop).await
@@ -213,17 +220,20 @@ struct Doors {
 
 /// The listeners, bound and not yet served.
 struct Sockets {
-    grpc: Option<TcpListener>,
-    http: Option<TcpListener>,
-    web: Option<TcpListener>,
-    postgres: Option<TcpListener>,
-    flight: Option<TcpListener>,
+    grpc: Option<Listener>,
+    http: Option<Listener>,
+    web: Option<Listener>,
+    postgres: Option<Listener>,
+    flight: Option<Listener>,
 }
 
 impl Sockets {
-    async fn bind(arguments: &Arguments, gate: &Gate) -> Result<Self, Refused> {
+    async fn bind(arguments: &Arguments, gate: &Gate, tls: Option<&Arc<Tls>>) -> Result<Self, Refused> {
         let may_be_reached = arguments.insecure || gate.asks();
-        let bind = async |flag: &str, listen: &Listen| listen.bind(flag, may_be_reached).await;
+        let bind = async |flag: &str, listen: &Listen| {
+            let socket = listen.bind(flag, may_be_reached).await?;
+            Ok(socket.map(|socket| Listener { socket, tls: tls.cloned() }))
+        };
         Ok(Self {
             grpc: bind("--listen-otlp-grpc", &arguments.listen_otlp_grpc).await?,
             http: bind("--listen-otlp-http", &arguments.listen_otlp_http).await?,
@@ -234,14 +244,15 @@ impl Sockets {
     }
 
     fn endpoints(&self) -> Endpoints {
-        let address =
-            |socket: &Option<TcpListener>| socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        let all = [&self.grpc, &self.http, &self.web, &self.postgres, &self.flight];
+        let address = |listener: &Option<Listener>| listener.as_ref()?.socket.local_addr().ok();
         Endpoints {
             otlp_grpc: address(&self.grpc),
             otlp_http: address(&self.http),
             web: address(&self.web),
             postgres: address(&self.postgres),
             flight: address(&self.flight),
+            tls: all.into_iter().flatten().any(|listener| listener.tls.is_some()),
         }
     }
 
@@ -258,20 +269,20 @@ impl Sockets {
             (self.http, routers.http, Sender),
             (self.flight, flight, Reader),
         ];
-        for (socket, router, peer) in routed {
-            let Some(socket) = socket else { continue };
+        for (listener, router, peer) in routed {
+            let Some(listener) = listener else { continue };
             let shutdown = stop.asked();
-            receivers.spawn(server::run(socket, router, peer, limits, Arc::clone(&connections), shutdown));
+            receivers.spawn(server::run(listener, router, peer, limits, Arc::clone(&connections), shutdown));
         }
-        if let Some(socket) = self.postgres {
-            receivers.spawn(query::serve::postgres::run(socket, engine, gate, stop.asked()));
+        if let Some(listener) = self.postgres {
+            receivers.spawn(query::serve::postgres::run(listener, engine, gate, stop.asked()));
         }
         // Goes last, so that whoever asks sees that we are no longer ready.
         let (drained, is_drained) = tokio::sync::oneshot::channel::<()>();
         let shutdown = async { drop(is_drained.await) };
         let web = self
             .web
-            .map(|socket| tokio::spawn(server::run(socket, web, Reader, limits, connections, shutdown)));
+            .map(|listener| tokio::spawn(server::run(listener, web, Reader, limits, connections, shutdown)));
         let all = async {
             stop.asked().await;
             notify::stopping();

@@ -25,7 +25,7 @@ pub(crate) const FILE: &str = "faultline.toml";
 /// The flag that names it.
 pub(crate) const FLAG: &str = "settings";
 /// Words that are tables in the file.
-const TABLES: [&str; 5] = ["hot", "keep", "listen", "query", "seal"];
+const TABLES: [&str; 6] = ["hot", "keep", "listen", "query", "seal", "tls"];
 /// Flags that a file cannot hold.
 const NO_SETTINGS: [&str; 5] = [FLAG, "help", "version", "stdin", "tee"];
 

@@ -17,6 +17,7 @@ mod served;
 mod statements;
 mod table;
 
+use crate::client::{Address, Trust};
 use crate::quantity;
 use crate::terminal::{self, Look};
 use anyhow::Context;
@@ -24,7 +25,7 @@ use asking::{Asker, Ended};
 use clap::builder::NonEmptyStringValueParser;
 use formats::Format;
 use output::Output;
-use place::{Address, Place};
+use place::Place;
 use serde_json::Value;
 use statements::Script;
 use std::io::{self, IsTerminal, Read};
@@ -42,6 +43,7 @@ Examples:
 
   faultline sql
   faultline sql --server http://127.0.0.1:7070 'SHOW TABLES'
+  faultline sql --server https://faultline.example:7070 --ca ca.pem 'SELECT count(*) FROM errors'
 
 Without a query, and on a terminal, it is a prompt: statements end with a semicolon, TAB
 completes, .help tells the rest. What was typed is remembered in $XDG_STATE_HOME/faultline/history
@@ -61,6 +63,7 @@ keep both. arrow is an Arrow IPC stream.
 
 Environment:
   FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --server is given
+  FAULTLINE_TOKEN     the token for --server; or FAULTLINE_TOKEN_FILE, a file that holds it
 
 Exit codes:
   0    it worked
@@ -97,9 +100,11 @@ pub(crate) struct Arguments {
     /// The data directory of a server, running or not [default: faultline-data].
     #[arg(long, value_name = "DIR", conflicts_with = "server", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
-    /// A running server instead of a data directory: the http address of its web listener.
-    #[arg(long, value_name = "URL")]
+    /// A running server instead of a data directory: the address of its web listener.
+    #[arg(long, value_name = "URL", value_parser = server)]
     server: Option<Address>,
+    #[command(flatten)]
+    trust: Trust,
     /// Your own codes, as in examples/registry.toml; a server has its own.
     #[arg(long, value_name = "FILE", conflicts_with = "server", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
@@ -112,6 +117,10 @@ pub(crate) struct Arguments {
     /// Leave out the note with the number of rows and the time.
     #[arg(long, short)]
     quiet: bool,
+}
+
+fn server(text: &str) -> Result<Address, String> {
+    Address::read(text, "http://127.0.0.1:7070", served::PATH)
 }
 
 /// A value as JSON where that is a number, true, false or null, and else a text.

@@ -9,7 +9,7 @@ mod line;
 mod messages;
 mod source;
 
-use crate::client;
+use crate::client::{Address, Trust};
 use crate::stop::Stop;
 use crate::terminal::{self, Look};
 use clap::ValueEnum;
@@ -37,6 +37,7 @@ when some of it cannot be. A restarted server is found again by its data directo
 
 Environment:
   FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --server is given
+  FAULTLINE_TOKEN     a token for the server; or FAULTLINE_TOKEN_FILE, a file that holds it
 
 Exit codes:
   0  ended by Ctrl-C, or nobody reads the output any more
@@ -54,7 +55,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 pub(crate) struct Arguments {
     /// The web address of a server, instead of a data directory.
     #[arg(long, value_name = "URL", value_parser = server, conflicts_with = "data_dir")]
-    server: Option<String>,
+    server: Option<Address>,
+    #[command(flatten)]
+    trust: Trust,
     /// The data directory of a running server [default: faultline-data].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
@@ -90,8 +93,8 @@ enum Format {
     Json,
 }
 
-fn server(text: &str) -> Result<String, String> {
-    client::authority(text, "http://127.0.0.1:7070", connection::PATH)
+fn server(text: &str) -> Result<Address, String> {
+    Address::read(text, "http://127.0.0.1:7070", connection::PATH)
 }
 
 /// Follows until Ctrl-C.
@@ -120,7 +123,7 @@ impl Tail {
         let usual = if look.terminal { Format::Pretty } else { Format::Json };
         Ok(Self {
             source: Source::new(arguments),
-            connection: Connection::new(arguments)?,
+            connection: Connection::new(arguments),
             printer: Printer { format: arguments.format.unwrap_or(usual), lines: Lines::new(look) },
             is_quiet: arguments.quiet,
         })
@@ -131,7 +134,7 @@ impl Tail {
         let mut pause = PAUSE.0;
         loop {
             let lost = match self.source.find() {
-                Ok(authority) => self.read(&authority, was_there).await?,
+                Ok(address) => self.read(&address, was_there).await?,
                 Err(reason) => Lost::Away(reason),
             };
             match lost {
@@ -152,13 +155,13 @@ impl Tail {
     }
 
     /// Prints what comes over one connection, until it ends.
-    async fn read(&mut self, authority: &str, was_there: bool) -> anyhow::Result<Lost> {
-        let mut messages = match self.connection.open(authority).await {
+    async fn read(&mut self, address: &Address, was_there: bool) -> anyhow::Result<Lost> {
+        let mut messages = match self.connection.open(address).await {
             Ok(messages) => messages,
             Err(lost) => return Ok(lost),
         };
         let again = if was_there { "connected again: " } else { "" };
-        self.note(&format!("{again}following http://{authority}; Ctrl-C ends"));
+        self.note(&format!("{again}following {address}; Ctrl-C ends"));
         loop {
             match messages.next().await {
                 Ok(Message::Event { id, json }) => {

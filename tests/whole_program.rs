@@ -35,5 +35,6 @@ mod whole_program {
     mod sql_command;
     mod support;
     mod tail;
+    mod tls;
     mod tokens;
 }

@@ -1,4 +1,4 @@
-//! Who may come in: tokens with scopes, and the gate that every door asks.
+//! Who may come in: tokens with scopes, the gate that every door asks, and TLS around all of it.
 //!
 //! # A tour
 //!
@@ -7,7 +7,8 @@
 //! 3. [`Gate`] says yes or no to what a client says of itself ([`Credentials`]), and counts and slows the noes.
 //! 4. [`scram`] is how a PostgreSQL client proves that it has a token without sending it.
 //! 5. [`guarded`] puts the gate before routes.
-//! 6. [`host`] keeps web pages of others from reaching a listener on loopback through a browser.
+//! 6. [`tls`] is what listeners encrypt with; it may want certificates of clients.
+//! 7. [`host`] keeps web pages of others from reaching a listener on loopback through a browser.
 //!
 //! # What must always hold
 //!
@@ -20,6 +21,7 @@ mod layer;
 mod scope;
 pub mod scram;
 mod secret;
+pub mod tls;
 mod tokens;
 
 pub use gate::{Credentials, Denied, Gate, Proof, Reason, credentials};

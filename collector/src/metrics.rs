@@ -25,7 +25,7 @@ mod tests;
 
 pub(crate) use counted::Counted;
 pub use export::{Exporter, routes};
-pub use health::{Queries, QueriesOfDoor};
+pub use health::{Doors, Queries, QueriesOfDoor};
 pub(crate) use memory::remember;
 
 use meter::Meter;

@@ -4,6 +4,7 @@ use super::Arguments;
 use super::destination::server::{Server, Target};
 use super::destination::{Delivery, Destination};
 use super::ledger::{Ledger, LedgerError};
+use crate::client::Address;
 use crate::opened::Opened;
 use crate::refused::Refused;
 use crate::{places, registry, terminal};
@@ -44,7 +45,7 @@ impl Place {
     }
 
     fn server(arguments: &Arguments, target: &Target) -> anyhow::Result<Self> {
-        let server = Server::new(target, &arguments.defaults()).map_err(anyhow::Error::msg)?;
+        let server = Server::new(target, &arguments.trust, &arguments.defaults())?;
         let ledger = places::state_folder()?.join(target.file_name());
         Ok(Self::Server { server: Some(Box::new(server)), ledger })
     }
@@ -85,11 +86,8 @@ impl Place {
 /// Why a directory cannot be had; a server that has it can take files, too.
 fn taken(path: &Path, error: &DirectoryError) -> Refused {
     let DirectoryError::Taken(LockError::Held { .. }) = error else { return Refused::directory(error) };
-    let address = std::fs::read_to_string(path.join("endpoints.json")).ok().and_then(|text| {
-        let endpoints: serde_json::Value = serde_json::from_str(&text).ok()?;
-        Some(endpoints["otlp_http"].as_str()?.to_owned())
-    });
-    let url = address
-        .map_or_else(|| "URL, the address of its OTLP/HTTP listener".to_owned(), |at| format!("http://{at}"));
+    let address = Address::of_endpoint(path, "otlp_http");
+    let url =
+        address.map_or_else(|| "URL, the address of its OTLP/HTTP listener".to_owned(), |at| at.to_string());
     Refused::directory(format!("{error}; or send to the server that runs there, with --to {url}"))
 }

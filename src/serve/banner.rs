@@ -20,6 +20,7 @@ pub(super) fn show(arguments: &Arguments, endpoints: &Endpoints, store: &Opened,
             web = endpoints.web.map(tracing::field::display),
             postgres = endpoints.postgres.map(tracing::field::display),
             flight = endpoints.flight.map(tracing::field::display),
+            tls = endpoints.tls,
             data_dir = folder,
             replayed_records = replay.records,
             replayed_events = store.replayed,
@@ -46,9 +47,10 @@ fn text(folder: &str, endpoints: &Endpoints, store: &Opened, took: Duration) -> 
         format!("  {name:<11}{place}\n")
     };
     let mut text = format!(
-        "Faultline {}, ready in {} ms\n\n{}{}{}{}{}{}  data       {} ({})\n",
+        "Faultline {}, ready in {} ms{}\n\n{}{}{}{}{}{}  data       {} ({})\n",
         env!("CARGO_PKG_VERSION"),
         took.as_millis(),
+        if endpoints.tls { "; every listener speaks TLS" } else { "" },
         row("OTLP gRPC", endpoints.otlp_grpc, ""),
         row("OTLP HTTP", endpoints.otlp_http, "/v1/traces, /v1/logs"),
         row("envelopes", endpoints.otlp_http, "/v1/envelopes"),
@@ -61,7 +63,8 @@ fn text(folder: &str, endpoints: &Endpoints, store: &Opened, took: Duration) -> 
     text.push_str("\nTry, in another terminal:\n");
     if let Some(address) = endpoints.otlp_http {
         text.push_str(&format!(
-            "  curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson http://{address}/v1/envelopes\n"
+            "  curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson {}://{address}/v1/envelopes\n",
+            endpoints.scheme()
         ));
     }
     text.push_str(&format!("  faultline dump --data-dir {}\n\nCtrl-C stops it.", safe(folder)));

@@ -11,6 +11,8 @@ pub(super) struct Endpoints {
     pub(super) web: Option<SocketAddr>,
     pub(super) postgres: Option<SocketAddr>,
     pub(super) flight: Option<SocketAddr>,
+    /// Whether they are encrypted.
+    pub(super) tls: bool,
 }
 
 impl Endpoints {
@@ -34,13 +36,26 @@ impl Endpoints {
         })
     }
 
+    /// Whether other machines reach one of them.
+    pub(super) fn can_be_reached(&self) -> bool {
+        self.named().into_iter().filter_map(|(_, address)| address).any(|address| !address.ip().is_loopback())
+    }
+
+    /// How HTTP is spoken.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
     /// Writes them to the data directory.
     pub(super) fn write(&self, directory: &DataDirectory) -> Result<(), DirectoryError> {
-        let object: serde_json::Map<_, _> = self
+        let mut object: serde_json::Map<_, _> = self
             .named()
             .into_iter()
             .filter_map(|(name, address)| Some((name.to_owned(), address?.to_string().into())))
             .collect();
+        if self.tls {
+            object.insert("tls".to_owned(), true.into());
+        }
         let text = format!("{}\n", serde_json::Value::Object(object));
         directory.write(&directory.endpoints(), text.as_bytes())
     }
@@ -69,6 +84,7 @@ mod tests {
             web: None,
             postgres: None,
             flight: None,
+            tls: false,
         };
         for (host, port) in [("localhost", 4317), ("127.0.0.1", 4317), ("[::1]", 4317), ("10.0.0.5", 4318)] {
             assert!(endpoints.includes(host, port), "{host}:{port}");

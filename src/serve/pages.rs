@@ -2,11 +2,12 @@
 
 use super::runbook;
 use crate::opened::Opened;
+use access::tls::Tls;
 use access::{Denied, Gate, Scope};
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use collector::metrics::{self, Exporter, Queries, QueriesOfDoor};
+use collector::metrics::{self, Doors, Exporter, Queries, QueriesOfDoor};
 use collector::receive::server::Connections;
 use collector::web;
 use query::{BOUNDS_MS, Engine, Via};
@@ -14,20 +15,28 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// What stands before the routes, and is watched by some of them.
+pub(super) struct Watched<'w> {
+    pub(super) gate: &'w Arc<Gate>,
+    pub(super) connections: &'w Arc<Connections>,
+    pub(super) tls: Option<&'w Arc<Tls>>,
+}
+
 /// All routes. Tails end when `stopping` turns true.
 pub(super) fn routes(
     store: &Opened,
     engine: &Engine,
-    gate: &Arc<Gate>,
-    connections: &Arc<Connections>,
+    watched: &Watched<'_>,
     stopping: watch::Receiver<bool>,
 ) -> anyhow::Result<Router> {
+    let Watched { gate, connections, tls } = watched;
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
     let status = web::routes(pipeline.clone(), Arc::clone(connections), keeper.clone(), store.replay.clone());
     let queries = queries(engine.clone());
     let probes = web::probes(pipeline.clone());
-    let exporter =
-        Exporter::new(pipeline, Arc::clone(connections), keeper, store.log_limit, Arc::clone(gate), queries)?;
+    let doors =
+        Doors { gate: Arc::clone(gate), connections: Arc::clone(connections), tls: tls.cloned(), queries };
+    let exporter = Exporter::new(pipeline, keeper, store.log_limit, doors)?;
     let routes = status
         .merge(metrics::routes(exporter)?)
         .merge(runbook::routes())

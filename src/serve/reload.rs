@@ -3,9 +3,10 @@
 //! What always holds: new settings that have a mistake change nothing; what needs a restart is named, and stays as it is.
 
 use super::logging::Level;
-use super::{Arguments, expect_services, notify, tokens};
+use super::{Arguments, encryption, expect_services, notify, tokens};
 use crate::{Command, Given};
 use access::Gate;
+use access::tls::Tls;
 use collector::metrics::Metrics;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub(super) struct Reload {
     rules: Arc<Rules>,
     metrics: Arc<Metrics>,
     gate: Arc<Gate>,
+    tls: Option<Arc<Tls>>,
     asked: Option<Signal>,
     /// What is in force, by the names of the flags.
     values: BTreeMap<String, Vec<OsString>>,
@@ -41,9 +43,10 @@ impl Reload {
         rules: Arc<Rules>,
         metrics: Arc<Metrics>,
         gate: Arc<Gate>,
+        tls: Option<Arc<Tls>>,
     ) -> Self {
         let values = crate::given().map(|given| given.values).unwrap_or_default();
-        Self { level, rules, metrics, gate, asked, values }
+        Self { level, rules, metrics, gate, tls, asked, values }
     }
 
     /// Waits for signals, for ever.
@@ -69,6 +72,9 @@ impl Reload {
             return tracing::error!("the settings stay as they are: {error:#}");
         }
         self.gate.replace(tokens);
+        if let Some(tls) = &self.tls {
+            encryption::look_now(tls);
+        }
         expect_services(&arguments.expect_service, &self.rules, &self.metrics);
         let changed: Vec<&String> = values
             .iter()

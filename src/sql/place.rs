@@ -3,31 +3,15 @@
 use super::Arguments;
 use super::failure::Failure;
 use super::served::{Served, Server};
-use crate::{client, places, registry};
+use crate::{places, registry};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use query::{Engine, Limits, Rows, Session, Source, Via, parameters};
 use serde_json::Value;
-use std::str::FromStr;
 use std::sync::Arc;
 use store::DataDirectory;
 use store::disk::RealDisk;
 use taxonomy::{HashKey, Rules};
-
-/// The web address of a server, as given on the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) authority: String,
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let authority = client::authority(text, "http://127.0.0.1:7070", super::served::PATH)?;
-        Ok(Self { authority })
-    }
-}
 
 /// Who answers.
 pub(super) enum Place {
@@ -39,7 +23,9 @@ impl Place {
     /// Opens the place that the arguments name. Must not be called on an asynchronous thread.
     pub(super) fn open(arguments: &Arguments) -> anyhow::Result<Self> {
         match &arguments.server {
-            Some(address) => Ok(Self::Server(Box::new(Server::new(address, arguments.timeout)?))),
+            Some(address) => {
+                Ok(Self::Server(Box::new(Server::new(address, &arguments.trust, arguments.timeout)?)))
+            }
             None => Self::directory(arguments),
         }
     }

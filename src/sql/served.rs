@@ -1,8 +1,7 @@
 //! Questions to a running server: `POST /api/v1/sql`, answered by an Arrow stream that is read as it comes.
 
 use super::failure::Failure;
-use super::place::Address;
-use crate::client::{self, Http, Place, Problem, Told};
+use crate::client::{self, Address, Http, Place, Problem, Told, Trust};
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Schema, SchemaRef};
@@ -32,18 +31,18 @@ type Body = hyper::body::Incoming;
 /// A server to ask.
 pub(super) struct Server {
     client: Http,
-    authority: String,
+    url: String,
     /// How long an answer may take.
     time: Duration,
 }
 
 impl Server {
-    pub(super) fn new(address: &Address, time: Duration) -> anyhow::Result<Self> {
-        Ok(Self { client: client::http()?, authority: address.authority.clone(), time })
+    pub(super) fn new(address: &Address, trust: &Trust, time: Duration) -> anyhow::Result<Self> {
+        Ok(Self { client: Http::to(address, trust)?, url: address.to_string(), time })
     }
 
-    pub(super) fn url(&self) -> String {
-        format!("http://{}", self.authority)
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Asks, and waits until the answer begins.
@@ -58,7 +57,7 @@ impl Server {
         let response = timeout_at(until, self.client.request(request));
         let response = response.await.map_err(|_| too_slow(self.time))?.map_err(|error| {
             let explain = if error.is_connect() { client::away } else { client::broken };
-            Failure::new(explain(&self.url(), &error))
+            Failure::new(explain(self.url(), &error))
         })?;
         if response.status() != StatusCode::OK || !is_arrow(&response) {
             return Err(self.refusal(response).await);
@@ -120,7 +119,7 @@ impl Served {
     async fn begin(server: &Server, response: Response<Body>, until: Instant) -> Result<Self, Failure> {
         let is_cut = response.headers().contains_key(TRUNCATED);
         let mut served = Self {
-            url: server.url(),
+            url: server.url.clone(),
             body: response.into_body(),
             decoder: StreamDecoder::new(),
             rest: Buffer::default(),

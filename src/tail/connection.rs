@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use super::messages::Messages;
-use crate::client::{self, Http, Place, Problem, Told};
+use crate::client::{self, Address, Http, Place, Problem, Told, Trust};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
@@ -31,15 +31,15 @@ pub(super) enum Lost {
 
 /// How to ask, and how far we have come.
 pub(super) struct Connection {
-    client: Http,
+    trust: Trust,
     /// The filters, as parameters.
     query: String,
     last: Option<String>,
 }
 
 impl Connection {
-    pub(super) fn new(arguments: &Arguments) -> anyhow::Result<Self> {
-        Ok(Self { client: client::http()?, query: query(arguments), last: None })
+    pub(super) fn new(arguments: &Arguments) -> Self {
+        Self { trust: arguments.trust.clone(), query: query(arguments), last: None }
     }
 
     /// Remembers how far we have come.
@@ -48,15 +48,16 @@ impl Connection {
     }
 
     /// Asks for what comes after that.
-    pub(super) async fn open(&self, authority: &str) -> Result<Messages, Lost> {
-        let url = format!("http://{authority}");
+    pub(super) async fn open(&self, address: &Address) -> Result<Messages, Lost> {
+        let url = address.to_string();
+        let client = Http::to(address, &self.trust).map_err(|error| Lost::Refused(format!("{error:#}")))?;
         let mut request = Request::get(format!("{url}{PATH}?{}", self.query)).header(ACCEPT, MEDIA);
         if let Some(last) = &self.last {
             request = request.header("last-event-id", last);
         }
         let request = request.body(Full::new(Bytes::new()));
         let request = request.map_err(|error| Lost::Refused(format!("cannot ask {url}: {error}")))?;
-        let response = timeout(PATIENCE, self.client.request(request)).await;
+        let response = timeout(PATIENCE, client.request(request)).await;
         let response = response.map_err(|_| Lost::Away(format!("{url} does not answer")))?;
         let response = response.map_err(|error| {
             let explain = if error.is_connect() { client::away } else { client::broken };

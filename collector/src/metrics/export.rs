@@ -1,11 +1,9 @@
 //! `/metrics`: everything in Prometheus's text format.
 
-use super::health::{Families, Health, Queries, float};
+use super::health::{Doors, Families, Health, float};
 use super::meter::MOST_SERIES;
 use super::names;
 use crate::pipeline::Pipeline;
-use crate::receive::server::Connections;
-use access::Gate;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -21,7 +19,6 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::Arc;
 use store::keeper::Keeper;
 
 /// Puts all metrics together.
@@ -31,24 +28,17 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Reads from these; `queries` tells what was asked so far.
+    /// Reads from these.
     ///
     /// # Errors
     /// When a name is not one, which would be a defect.
-    pub fn new(
-        pipeline: Pipeline,
-        connections: Arc<Connections>,
-        keeper: Keeper,
-        log_limit: u64,
-        gate: Arc<Gate>,
-        queries: Box<dyn Fn() -> Queries + Send + Sync>,
-    ) -> prometheus::Result<Self> {
+    pub fn new(pipeline: Pipeline, keeper: Keeper, log_limit: u64, doors: Doors) -> prometheus::Result<Self> {
         let describe = |metric: &names::Metric| {
             let labels = metric.labels.iter().map(|label| (*label).to_owned()).collect();
             Desc::new(metric.name.to_owned(), metric.about.to_owned(), labels, HashMap::new())
         };
         let descriptions = names::ALL.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(Self { health: Health { pipeline, connections, keeper, log_limit, gate, queries }, descriptions })
+        Ok(Self { health: Health { pipeline, keeper, log_limit, doors }, descriptions })
     }
 
     fn of_services(&self) -> Vec<MetricFamily> {

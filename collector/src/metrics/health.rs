@@ -9,6 +9,7 @@ use crate::receive::server::Connections;
 use crate::refusal::Cause;
 use crate::source::Source;
 use access::Gate;
+use access::tls::Tls;
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,15 +43,40 @@ pub struct QueriesOfDoor {
     pub within: Vec<(u64, u64)>,
 }
 
+/// Who comes in, and what they do there.
+pub struct Doors {
+    /// Who is let in.
+    pub gate: Arc<Gate>,
+    /// How many come.
+    pub connections: Arc<Connections>,
+    /// What they encrypt with.
+    pub tls: Option<Arc<Tls>>,
+    /// What was asked so far.
+    pub queries: Box<dyn Fn() -> Queries + Send + Sync>,
+}
+
+impl Doors {
+    fn collect(&self, families: &mut Families) {
+        families.one(&names::CONNECTIONS, float(self.connections.open()));
+        families.one(&names::CONNECTIONS_OPENED, float(self.connections.opened()));
+        families.one(&names::CONNECTIONS_REFUSED, float(self.connections.refused()));
+        let denied = self.gate.denials().map(|(reason, count)| (vec![reason.as_str()], float(count)));
+        families.many(&names::DENIED, denied);
+        families.one(&names::TLS_FAILURES, float(self.tls.as_ref().map_or(0, |tls| tls.failures())));
+        if let Some(expires) = self.tls.as_ref().and_then(|tls| tls.expires()) {
+            families.one(&names::TLS_EXPIRY, expires as f64);
+        }
+        of_queries(&(self.queries)(), families);
+    }
+}
+
 /// What is looked at.
 pub(super) struct Health {
     pub(super) pipeline: Pipeline,
-    pub(super) connections: Arc<Connections>,
     pub(super) keeper: Keeper,
     /// What the log may take on disk.
     pub(super) log_limit: u64,
-    pub(super) gate: Arc<Gate>,
-    pub(super) queries: Box<dyn Fn() -> Queries + Send + Sync>,
+    pub(super) doors: Doors,
 }
 
 impl Health {
@@ -61,7 +87,7 @@ impl Health {
         of_log(&self.pipeline.log_stats(), self.log_limit, &mut families);
         self.hot(&mut families);
         of_keeper(&self.keeper.stats(), &mut families);
-        of_queries(&(self.queries)(), &mut families);
+        self.doors.collect(&mut families);
         families.0
     }
 
@@ -106,11 +132,6 @@ impl Health {
         families.one(&names::SAMPLES_DROPPED, float(counters.samples_dropped.get()));
         families.one(&names::PANICS, float(counters.panics.get()));
         families.one(&names::UNREADABLE_RECORDS, float(counters.unreadable_records.get()));
-        families.one(&names::CONNECTIONS, float(self.connections.open()));
-        families.one(&names::CONNECTIONS_OPENED, float(self.connections.opened()));
-        families.one(&names::CONNECTIONS_REFUSED, float(self.connections.refused()));
-        let denied = self.gate.denials().map(|(reason, count)| (vec![reason.as_str()], float(count)));
-        families.many(&names::DENIED, denied);
         families.one(&names::READY, flag(self.pipeline.unready().is_none()));
         families.many(&names::BUILD_INFO, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     }

@@ -100,6 +100,10 @@ metrics! {
         "Connections that were refused, because there were too many.";
     DENIED = COUNTER "faultline_denied_total" ["reason"]
         "Requests and connections that were not let in, by why.";
+    TLS_FAILURES = COUNTER "faultline_tls_failures_total" []
+        "Connections that were given up because they could not be encrypted.";
+    TLS_EXPIRY = GAUGE "faultline_tls_certificate_expiry_timestamp_seconds" []
+        "When the certificate of the listeners ends; only with one.";
     READY = GAUGE "faultline_ready" []
         "1 when a request would be taken now.";
 

@@ -1,4 +1,4 @@
-//! Connections: accepts them, bounds them, drains them. HTTP/1.1 and HTTP/2 (prior knowledge) on one port.
+//! Connections: accepts them, encrypts them, bounds them, drains them. HTTP/1.1 and HTTP/2 on one port.
 //!
 //! What must always hold: there are never more than `Limits::connections` of them; one that does nothing costs
 //! its slot for a bounded time; a failing `accept` never spins; and a shutdown ends within `Limits::drain`.
@@ -6,6 +6,7 @@
 mod watched;
 
 use crate::Limits;
+use access::tls::{self, Listener, Protocol, Tls, TlsStream};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -15,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -40,6 +41,10 @@ const WINDOW_BYTES: u32 = 1 << 20;
 const FRAME_BYTES: u32 = 64 << 10;
 /// The pause after a failed `accept`: doubles up to the second. Out of file handles, only time helps.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// What a client is told that does not encrypt where it has to.
+const IN_THE_CLEAR: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
+    {\"error\":{\"code\":\"tls_required\",\"message\":\"this listener speaks TLS\",\"remedy\":\"use https://\"}}\n";
 
 /// What became of connections. Shared with whoever exports it.
 #[derive(Debug, Default)]
@@ -89,20 +94,21 @@ pub enum Peer {
 /// Serves `router` on `listener` until `shutdown` is ready. Then no connection is accepted any more, requests
 /// that were begun have `Limits::drain` to finish, and what is left is dropped.
 pub async fn run(
-    listener: TcpListener,
+    listener: Listener,
     router: Router,
     peer: Peer,
     limits: Limits,
     connections: Arc<Connections>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let mut server = Server::new(router, peer, limits, connections);
+    let Listener { socket, tls } = listener;
+    let mut server = Server::new(router, peer, limits, connections, tls);
     tokio::pin!(shutdown);
     tokio::select! {
         () = &mut shutdown => {}
-        () = server.accept_all(&listener) => {}
+        () = server.accept_all(&socket) => {}
     }
-    drop(listener);
+    drop(socket);
     server.drain(limits.drain).await;
 }
 
@@ -112,18 +118,26 @@ struct Server {
     builder: Arc<Builder<TokioExecutor>>,
     slots: Arc<Semaphore>,
     connections: Arc<Connections>,
+    tls: Option<Arc<Tls>>,
     graceful: GracefulShutdown,
     tasks: JoinSet<()>,
 }
 
 impl Server {
-    fn new(router: Router, peer: Peer, limits: Limits, connections: Arc<Connections>) -> Self {
+    fn new(
+        router: Router,
+        peer: Peer,
+        limits: Limits,
+        connections: Arc<Connections>,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
         Self {
             router,
             limits,
             builder: Arc::new(builder(peer)),
             slots: Arc::new(Semaphore::new(limits.connections)),
             connections,
+            tls,
             graceful: GracefulShutdown::new(),
             tasks: JoinSet::new(),
         }
@@ -164,6 +178,7 @@ impl Server {
             Arc::clone(&self.builder),
             self.limits,
             self.graceful.watcher(),
+            self.tls.clone(),
         );
         self.tasks.spawn(async move {
             connection.await;
@@ -191,17 +206,34 @@ impl Drop for Open {
     }
 }
 
-/// One connection. TLS belongs here: it wraps the stream, and [`serve_stream`] does not notice.
+/// One connection, encrypted if that is wanted; [`serve_stream`] does not notice.
 async fn serve(
     stream: TcpStream,
     router: Router,
     builder: Arc<Builder<TokioExecutor>>,
     limits: Limits,
     watcher: Watcher,
+    tls: Option<Arc<Tls>>,
 ) {
     // Answers are small and final: waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    serve_stream(stream, router, &builder, limits, watcher).await;
+    let Some(tls) = tls else { return serve_stream(stream, router, &builder, limits, watcher).await };
+    match encrypt(stream, &tls, limits.head_timeout).await {
+        Ok(stream) => serve_stream(stream, router, &builder, limits, watcher).await,
+        Err(error) => tracing::debug!(%error, "a connection could not be encrypted"),
+    }
+}
+
+/// Shakes hands. Whoever speaks HTTP/1.1 in the clear is told in its own words what is wrong.
+async fn encrypt(mut stream: TcpStream, tls: &Tls, limit: Duration) -> io::Result<TlsStream<TcpStream>> {
+    let mut first = [0];
+    timeout(limit, stream.peek(&mut first)).await??;
+    if first != [tls::FIRST_BYTE] {
+        tls.count_failure();
+        timeout(limit, stream.write_all(IN_THE_CLEAR.as_bytes())).await??;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not speak TLS"));
+    }
+    tls.accept(stream, Protocol::Http, limit).await
 }
 
 async fn serve_stream<S>(

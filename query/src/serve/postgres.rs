@@ -28,15 +28,16 @@ mod rewriting;
 mod settings;
 mod startup;
 mod values;
+mod wire;
 
 use crate::engine::Engine;
 use access::Gate;
+use access::tls::{Listener, Tls};
 use cancel::Cancels;
 use failure::Failure;
 use reading::Reader;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -52,6 +53,7 @@ const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
 struct Door {
     engine: Engine,
     gate: Arc<Gate>,
+    tls: Option<Arc<Tls>>,
     reader: Reader,
     cancels: Arc<Cancels>,
     slots: Arc<Semaphore>,
@@ -59,10 +61,10 @@ struct Door {
 }
 
 impl Door {
-    fn new(engine: Engine, gate: Arc<Gate>) -> Self {
+    fn new(engine: Engine, gate: Arc<Gate>, tls: Option<Arc<Tls>>) -> Self {
         let slots = Arc::new(Semaphore::new(engine.limits().connections));
         let starting = Arc::new(Semaphore::new(STARTING));
-        Self { engine, gate, reader: Reader::default(), cancels: Arc::default(), slots, starting }
+        Self { engine, gate, tls, reader: Reader::default(), cancels: Arc::default(), slots, starting }
     }
 
     /// A place among the connections.
@@ -80,8 +82,9 @@ impl Door {
 }
 
 /// Serves `listener` until `shutdown` is ready, and what is running then for a moment longer.
-pub async fn run(listener: TcpListener, engine: Engine, gate: Arc<Gate>, shutdown: impl Future<Output = ()>) {
-    let door = Arc::new(Door::new(engine, gate));
+pub async fn run(listener: Listener, engine: Engine, gate: Arc<Gate>, shutdown: impl Future<Output = ()>) {
+    let Listener { socket: listener, tls } = listener;
+    let door = Arc::new(Door::new(engine, gate, tls));
     let (stop, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::pin!(shutdown);

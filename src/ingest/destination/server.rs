@@ -1,7 +1,7 @@
-//! Pieces to a running server, over plain HTTP: `POST /v1/envelopes`, compressed, each under its key.
+//! Pieces to a running server, over HTTP: `POST /v1/envelopes`, compressed, each under its key.
 
 use super::No;
-use crate::client::{self, Http};
+use crate::client::{self, Address, Http, Trust};
 use bytes::Bytes;
 use collector::counters::ByCategory;
 use collector::pipeline::{Answer, Defaults, Rejected};
@@ -25,30 +25,27 @@ const LEVEL: i32 = 1;
 
 /// The address of a server, as given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    authority: String,
-}
+pub(crate) struct Target(Address);
 
 impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let authority = client::authority(text, "http://127.0.0.1:4318", "/v1/envelopes")?;
-        Ok(Self { authority })
+        Address::read(text, "http://127.0.0.1:4318", "/v1/envelopes").map(Self)
     }
 }
 
 impl Target {
     /// As it is shown.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.authority)
+        self.0.to_string()
     }
 
     /// The name of the file that remembers what went there.
     pub(crate) fn file_name(&self) -> String {
         let tame = |c: char| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '_' };
-        let name: String = self.authority.chars().take(100).map(tame).collect();
-        format!("ingest-{name}-{:016x}.json", xxhash_rust::xxh3::xxh3_64(self.authority.as_bytes()))
+        let name: String = self.0.authority.chars().take(100).map(tame).collect();
+        format!("ingest-{name}-{:016x}.json", xxhash_rust::xxh3::xxh3_64(self.0.authority.as_bytes()))
     }
 
     /// Where pieces are posted, with what holds for lines that do not say.
@@ -78,9 +75,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(target: &Target, defaults: &Defaults) -> Result<Self, String> {
-        let client = client::http().map_err(|error| format!("{error:#}"))?;
-        Ok(Self { client, uri: target.uri(defaults)?, url: target.url() })
+    pub(crate) fn new(target: &Target, trust: &Trust, defaults: &Defaults) -> anyhow::Result<Self> {
+        let uri = target.uri(defaults).map_err(anyhow::Error::msg)?;
+        Ok(Self { client: Http::to(&target.0, trust)?, uri, url: target.url() })
     }
 
     /// Sends a piece once.
@@ -209,8 +206,8 @@ mod tests {
             assert_eq!(good.parse::<Target>().unwrap().url(), "http://127.0.0.1:4318");
         }
         for (bad, words) in [
-            ("https://example.org", "https is not spoken yet"),
             ("127.0.0.1:4318", "http://"),
+            ("ftp://h:1", "http://"),
             ("http://h:1/metrics", "neither a path"),
             ("http://h:1/?service=a", "neither a path"),
             ("not an address", "no address"),
@@ -218,6 +215,7 @@ mod tests {
             let error = bad.parse::<Target>().unwrap_err();
             assert!(error.contains(words), "{bad}: {error}");
         }
+        assert_eq!("https://H:1".parse::<Target>().unwrap().url(), "https://h:1");
         let defaults = Defaults {
             service: Some("a b&c".to_owned()),
             environment: None,

@@ -19,8 +19,9 @@ struct Running {
 }
 
 async fn start(router: Router, limits: Limits) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let listener = Listener { socket, tls: None };
     let connections = Arc::new(Connections::default());
     let (stop, stopped) = oneshot::channel();
     let shutdown = async {

@@ -6,11 +6,13 @@ use super::failure::Failure;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::startup::{self, Turned};
+use super::wire::{self, Wire};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 
 /// How long a client may take to say who it is.
 const STARTUP: Duration = Duration::from_secs(10);
@@ -26,11 +28,17 @@ pub(super) async fn serve(
 ) {
     // Slower without it, but as right.
     socket.set_nodelay(true).ok();
-    let (reading, writing) = socket.into_split();
-    let mut inbox = Inbox::new(reading, door.longest_message());
-    let mut outbox = Outbox::new(writing);
+    let until = Instant::now() + STARTUP;
+    let agreed = tokio::select! {
+        agreed = tokio::time::timeout_at(until, wire::agree(&door, socket)) => agreed,
+        () = stopped(&mut stop) => return,
+    };
+    let Ok(Ok(Wire { incoming, outgoing, came, is_encrypted })) = agreed else { return };
+    let mut inbox = Inbox::new(came, incoming, door.longest_message());
+    let mut outbox = Outbox::new(outgoing);
+    let welcome = startup::welcome(&door, &mut inbox, &mut outbox, is_encrypted);
     let welcome = tokio::select! {
-        welcome = tokio::time::timeout(STARTUP, startup::welcome(&door, &mut inbox, &mut outbox)) => welcome,
+        welcome = tokio::time::timeout_at(until, welcome) => welcome,
         () = stopped(&mut stop) => Ok(Err(stopping().into())),
     };
     drop(starting);

@@ -5,9 +5,9 @@
 
 use super::failure::Failure;
 use super::message::Message;
+use super::wire::Incoming;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 
 /// What is read ahead while a query runs.
 const READ_AHEAD: usize = 64 << 10;
@@ -15,9 +15,8 @@ const READ_AHEAD: usize = 64 << 10;
 const HEAD: usize = 5;
 
 /// What a client sends.
-#[derive(Debug)]
 pub(super) struct Inbox {
-    socket: OwnedReadHalf,
+    socket: Incoming,
     buffer: BytesMut,
     /// The longest message.
     most: usize,
@@ -36,8 +35,9 @@ pub(super) enum Received {
 }
 
 impl Inbox {
-    pub(super) fn new(socket: OwnedReadHalf, most: usize) -> Self {
-        Self { socket, buffer: BytesMut::new(), most, skip: 0 }
+    /// Reads what has come already, then the socket.
+    pub(super) fn new(buffer: BytesMut, socket: Incoming, most: usize) -> Self {
+        Self { socket, buffer, most, skip: 0 }
     }
 
     /// The next message.

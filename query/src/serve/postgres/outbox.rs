@@ -1,5 +1,6 @@
 //! Writes messages to a socket, several at a time.
 
+use super::wire::Outgoing;
 use bytes::BytesMut;
 use pgwire::error::PgWireError;
 use pgwire::messages::data::DataRow;
@@ -7,20 +8,18 @@ use pgwire::messages::response::ReadyForQuery;
 use pgwire::messages::{Message as _, PgWireBackendMessage};
 use std::io;
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::OwnedWriteHalf;
 
 /// What is gathered before it is written.
 const GATHERED: usize = 64 << 10;
 
 /// What is on its way to a client.
-#[derive(Debug)]
 pub(super) struct Outbox {
-    socket: OwnedWriteHalf,
+    socket: Outgoing,
     buffer: BytesMut,
 }
 
 impl Outbox {
-    pub(super) fn new(socket: OwnedWriteHalf) -> Self {
+    pub(super) fn new(socket: Outgoing) -> Self {
         Self { socket, buffer: BytesMut::new() }
     }
 
@@ -51,6 +50,8 @@ impl Outbox {
     /// Sends everything.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         self.socket.write_all_buf(&mut self.buffer).await?;
+        // What is encrypted is held back until it is asked for.
+        self.socket.flush().await?;
         if self.buffer.capacity() > 2 * GATHERED {
             // One long text must not cost a connection its room for ever.
             self.buffer = BytesMut::new();

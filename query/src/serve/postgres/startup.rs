@@ -1,4 +1,4 @@
-//! The first words with a client: whether to encrypt, who it is, and what it is told about us.
+//! The first words with a client: who it is, and what it is told about us.
 
 use super::Door;
 use super::cancel::Registered;
@@ -10,7 +10,7 @@ use super::settings::{Outcome, SERVER_VERSION, Settings};
 use crate::engine::{CATALOG, Session, Via};
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
-use pgwire::messages::response::{ReadyForQuery, SslResponse, TransactionStatus};
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
@@ -21,8 +21,6 @@ use tokio::sync::OwnedSemaphorePermit;
 /// The longest message before startup, as PostgreSQL has it.
 const LONGEST: usize = 10_000;
 const CANCEL: u32 = 80_877_102;
-const SSL: u32 = 80_877_103;
-const GSS: u32 = 80_877_104;
 const VERSION: i32 = 3 << 16;
 
 /// A client that was let in.
@@ -58,8 +56,17 @@ impl From<io::Error> for Turned {
 }
 
 /// Lets a client in, or not.
-pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox) -> Result<Guest, Turned> {
+pub(super) async fn welcome(
+    door: &Door,
+    inbox: &mut Inbox,
+    outbox: &mut Outbox,
+    is_encrypted: bool,
+) -> Result<Guest, Turned> {
     let asked = opening(door, inbox, outbox).await?;
+    if door.tls.is_some() && !is_encrypted {
+        let failure = Failure::fatal("28000", "connections to this server are encrypted");
+        return Err(failure.hint("use sslmode=require, or better verify-full").into());
+    }
     let user = asked.get("user").filter(|user| !user.is_empty());
     let user = user.ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
     // Whoever may not come in is not told how full it is.
@@ -79,38 +86,29 @@ pub(super) async fn welcome(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox)
     Ok(guest)
 }
 
-/// Answers what comes before the startup message, and returns what that says.
+/// What the startup message says; whoever only wants to cancel is heard, and gone.
 async fn opening(
     door: &Door,
     inbox: &mut Inbox,
     outbox: &mut Outbox,
 ) -> Result<BTreeMap<String, String>, Turned> {
-    loop {
-        let mut message = inbox.next_opening(LONGEST).await?.ok_or(Turned::Away)?;
-        match message.get_u32() {
-            SSL | GSS => {
-                outbox.put(&Reply::SslResponse(SslResponse::Refuse))?;
-                outbox.flush().await?;
+    let mut message = inbox.next_opening(LONGEST).await?.ok_or(Turned::Away)?;
+    match message.get_u32() {
+        CANCEL => {
+            if let (Ok(number), Ok(secret)) = (message.try_get_i32(), message.try_get_i32()) {
+                door.cancels.cancel(number, secret);
             }
-            CANCEL => {
-                if let (Ok(number), Ok(secret)) = (message.try_get_i32(), message.try_get_i32()) {
-                    door.cancels.cancel(number, secret);
-                }
-                return Err(Turned::Away);
-            }
-            version if version >> 16 == 3 => {
-                let asked = parameters(message)?;
-                negotiate(outbox, version, &asked)?;
-                return Ok(asked);
-            }
-            version => {
-                let message = format!(
-                    "version {}.{} of the protocol is not spoken here",
-                    version >> 16,
-                    version & 0xffff
-                );
-                return Err(Failure::fatal("0A000", message).hint("version 3.0 is").into());
-            }
+            Err(Turned::Away)
+        }
+        version if version >> 16 == 3 => {
+            let asked = parameters(message)?;
+            negotiate(outbox, version, &asked)?;
+            Ok(asked)
+        }
+        version => {
+            let (major, minor) = (version >> 16, version & 0xffff);
+            let message = format!("version {major}.{minor} of the protocol is not spoken here");
+            Err(Failure::fatal("0A000", message).hint("version 3.0 is").into())
         }
     }
 }
