@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn check_settings(file: &Path) -> anyhow::Result<ExitCode> {
-    let settings = Settings::load(file)?.len();
+    let settings = Settings::check(file)?.len();
     let count = terminal::counted(settings as u64, "setting");
     terminal::print(format!("{}: {count}, nothing wrong\n", safe(&file.display().to_string())).as_bytes())?;
     Ok(ExitCode::SUCCESS)

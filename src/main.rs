@@ -14,6 +14,7 @@ mod completions;
 mod dump;
 mod ingest;
 mod input;
+mod limits;
 mod opened;
 mod patience;
 mod places;
@@ -105,7 +106,11 @@ fn given() -> anyhow::Result<Given> {
         matches = settings::Settings::load(&file)?.beneath(Cli::command()).try_get_matches()?;
     }
     let values = matches.subcommand().map(|(_, flags)| values(flags)).unwrap_or_default();
-    Ok(Given { command: Cli::from_arg_matches(&matches)?.command, values })
+    let command = Cli::from_arg_matches(&matches)?.command;
+    if let Command::Serve(arguments) = &command {
+        arguments.check()?;
+    }
+    Ok(Given { command, values })
 }
 
 fn settings_file(given: &ArgMatches) -> Option<PathBuf> {

@@ -1,9 +1,10 @@
 //! A data directory with the pipeline running on it: what `serve` and `ingest` have in common.
 
+use crate::limits::Limits;
 use crate::quantity;
 use crate::refused::Refused;
+use collector::Pipeline;
 use collector::pipeline::{Parts, Restored};
-use collector::{Limits, Pipeline};
 use std::sync::Arc;
 use std::time::Duration;
 use store::disk::{Disk, RealDisk};
@@ -85,20 +86,22 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the tables, reads the log back, and starts the pipeline.
+    /// Opens the tables, reads the log back, and starts the pipeline; without limits, with the usual ones.
     pub(crate) fn new(
         room: &Room,
+        limits: Option<&Limits>,
         registry: taxonomy::Registry,
         directory: &DataDirectory,
     ) -> anyhow::Result<Self> {
         let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
-        let limits = Limits::default();
+        let of_records = limits.map(Limits::of_records).unwrap_or_default();
+        let limits = limits.map(Limits::of_senders).unwrap_or_default();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let lake = open_lake(&disk, directory, room.tables());
         let hot = Arc::new(Hot::new(usize::try_from(room.hot_bytes).unwrap_or(usize::MAX)));
         let restored = Restored::new(Arc::clone(&hot), lake.clone(), &limits);
         let (log, replay, restored) = open_log(room, directory, lake.as_deref(), restored)?;
-        let rules = Arc::new(Rules::new(registry, key, taxonomy::Limits::default()));
+        let rules = Arc::new(Rules::new(registry, key, of_records));
         let pipeline = Pipeline::start(Parts {
             limits,
             rules: Arc::clone(&rules),

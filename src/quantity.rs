@@ -1,7 +1,88 @@
 //! Sizes, durations and what is kept, as they are written on the command line.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 use store::lake::Retention;
+
+/// A size in memory that is printed as it would be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) usize);
+
+/// A number of things, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) usize);
+
+/// A duration that is printed as it would be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Time(pub(crate) Duration);
+
+impl Bytes {
+    pub(crate) const NAME: &str = "BYTES";
+}
+
+impl Count {
+    pub(crate) const NAME: &str = "COUNT";
+}
+
+impl Time {
+    pub(crate) const NAME: &str = "TIME";
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = usize::try_from(bytes(text)?);
+        size.map(Self).map_err(|_| "no machine has so much memory".to_owned())
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            size if size % (1 << 30) == 0 => write!(f, "{}GiB", size >> 30),
+            size if size % (1 << 20) == 0 => write!(f, "{}MiB", size >> 20),
+            size if size % (1 << 10) == 0 => write!(f, "{}KiB", size >> 10),
+            size => write!(f, "{size}"),
+        }
+    }
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = text.trim().parse().ok().filter(|count| *count > 0);
+        count.map(Self).ok_or_else(|| "give a whole number of at least 1".to_owned())
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match duration(text)? {
+            Duration::ZERO => Err("give a duration that is longer than nothing".to_owned()),
+            time => Ok(Self(time)),
+        }
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_millis() {
+            millis if millis % 1_000 == 0 => write!(f, "{}s", millis / 1_000),
+            millis => write!(f, "{millis}ms"),
+        }
+    }
+}
 
 /// The size of the log: one that is too small would refuse everything, for ever.
 pub(crate) fn log_bytes(text: &str) -> Result<u64, String> {
@@ -96,6 +177,20 @@ mod tests {
         for bad in ["", "30", "0d", "30d,7d", "1GiB,2GiB", "30d;1GiB", "forever,1d"] {
             assert!(retention(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_is_printed_can_be_read() {
+        for text in ["1GiB", "64MiB", "3KiB", "1000"] {
+            assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
+        }
+        for text in ["500ms", "90s"] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
+        assert_eq!("7".parse::<Count>().unwrap().to_string(), "7");
+        assert!(
+            "0".parse::<Count>().is_err() && "0s".parse::<Time>().is_err() && "0".parse::<Bytes>().is_err()
+        );
     }
 
     #[test]

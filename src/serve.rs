@@ -19,6 +19,7 @@ mod reload;
 mod runbook;
 mod tokens;
 
+use crate::limits::{Conflict, Limits};
 use crate::opened::{Opened, Room};
 use crate::patience::Patience;
 use crate::refused::{self, Refused};
@@ -26,9 +27,9 @@ use crate::{registry, stop};
 use access::Gate;
 use access::tls::{Listener, Tls};
 use address::Listen;
-use collector::Pipeline;
 use collector::metrics::Metrics;
 use collector::receive::{self, server};
+use collector::{Budget, Pipeline};
 use endpoints::Endpoints;
 use query::Engine;
 use reload::Reload;
@@ -55,8 +56,8 @@ Examples:
   faultline dump --data-dir faultline-data
 
 Settings can stand in a file, faultline.toml or --settings; flags win over the environment, and that
-over the file. SIGHUP reads them again: the log level and expected services change at once, the rest
-with the next start. With systemd, use Type=notify-reload.
+over the file. SIGHUP reads them again: the log level, expected services, budgets and tokens change at
+once, the rest with the next start. With systemd, use Type=notify-reload.
 
 A yes to a sender means that what it sent is on disk, synced. The addresses are written to
 endpoints.json in the data directory. SIGTERM or Ctrl-C stops taking and finishes what was begun; a
@@ -130,6 +131,11 @@ pub(crate) struct Arguments {
     /// A service whose metrics begin at 0 before it is heard of, so that alerts see its first failure; may be repeated.
     #[arg(long, value_name = "NAME", env = "FAULTLINE_EXPECT_SERVICES", value_delimiter = ',')]
     expect_service: Vec<String>,
+    /// How many events of a service are stored one by one: 10000/s for every service, orders=500/s or orders=600/min for
+    /// one; may be repeated. Past its budget, events of a service that are alike share a row, which says how many it
+    /// represents; all are counted. No budget unless one is set.
+    #[arg(long, value_name = "[SERVICE=]RATE", env = "FAULTLINE_SERVICE_BUDGETS", value_delimiter = ',')]
+    service_budget: Vec<Budget>,
     /// How much to log: error, warn, info, debug, or a filter as in collector=debug.
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "FAULTLINE_LOG")]
     log_level: String,
@@ -142,6 +148,17 @@ pub(crate) struct Arguments {
     room: Room,
     #[command(flatten)]
     patience: Patience,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+impl Arguments {
+    /// Whether what was set fits together.
+    pub(crate) fn check(&self) -> Result<(), Conflict> {
+        let flag = |name: &str| format!("limit_{name}");
+        self.limits.check().map_err(|relation| Conflict::of(&relation, flag))?;
+        self.patience.check()
+    }
 }
 
 /// Runs until a signal comes.
@@ -161,19 +178,20 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (level, traces) =
         runtime.block_on(async { logging::start(&arguments.log_level, arguments.log_format, &endpoints) })?;
     encryption::warn_of_open_tokens(&gate, &endpoints);
-    let store = Opened::new(&arguments.room, registry, &directory)?;
+    let store = Opened::new(&arguments.room, Some(&arguments.limits), registry, &directory)?;
     let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let (stop, hangup) = runtime.block_on(async { (stop::Stop::new(), reload::listen()) });
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
     expect_services(&arguments.expect_service, &store.rules, pipeline.metrics());
+    pipeline.budgets().set(&arguments.service_budget);
     pipeline.remember_services(keeper.lake())?;
     let connections = Arc::new(server::Connections::default());
     let (stopping, is_stopping) = watch::channel(false);
     let watched = pages::Watched { gate: &gate, connections: &connections, tls: tls.as_ref() };
     let web = pages::routes(&store, &engine, &watched, is_stopping)?;
-    let (rules, metrics) = (Arc::clone(&store.rules), Arc::clone(pipeline.metrics()));
-    let reload = Reload::new(hangup, level, rules, metrics, Arc::clone(&gate), tls.clone());
+    let (rules, intake) = (Arc::clone(&store.rules), pipeline.clone());
+    let reload = Reload::new(hangup, level, rules, intake, Arc::clone(&gate), tls.clone());
     let doors = Doors { web, engine, gate, connections, stopping };
     let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
     // Last of all that can fail: nobody is told of a server that does not come.

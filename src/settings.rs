@@ -15,7 +15,7 @@ mod written;
 pub(crate) use page::{Page, defaults};
 
 use clap::builder::Resettable;
-use clap::{ArgAction, Command, CommandFactory};
+use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use written::{Mistake, Value, Written};
@@ -25,7 +25,7 @@ pub(crate) const FILE: &str = "faultline.toml";
 /// The flag that names it.
 pub(crate) const FLAG: &str = "settings";
 /// Words that are tables in the file.
-const TABLES: [&str; 6] = ["hot", "keep", "listen", "query", "seal", "tls"];
+const TABLES: [&str; 7] = ["hot", "keep", "limit", "listen", "query", "seal", "tls"];
 /// Flags that a file cannot hold.
 const NO_SETTINGS: [&str; 5] = [FLAG, "help", "version", "stdin", "tee"];
 
@@ -55,13 +55,33 @@ pub(crate) struct Settings(Vec<(String, Vec<String>)>);
 impl Settings {
     /// Reads a file.
     pub(crate) fn load(file: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            anyhow::anyhow!("cannot read the settings '{}' ({error}); check --{FLAG}", file.display())
-        })?;
-        Ok(Self::read(&file.display().to_string(), &text)?)
+        Ok(Self::read(&file.display().to_string(), &text_of(file)?)?.0)
     }
 
-    fn read(file: &str, text: &str) -> Result<Self, Refused> {
+    /// Reads a file, and sees whether what it says fits together when nothing else is said.
+    pub(crate) fn check(file: &Path) -> anyhow::Result<Self> {
+        let name = file.display().to_string();
+        let (settings, written) = Self::read(&name, &text_of(file)?)?;
+        match settings.conflict(&written) {
+            Some(mistake) => Err(Refused { file: name, mistakes: vec![mistake] }.into()),
+            None => Ok(settings),
+        }
+    }
+
+    /// What does not fit together, at the last setting that has a part in it.
+    fn conflict(&self, written: &[Written]) -> Option<Mistake> {
+        let command = crate::Cli::command().mut_subcommand("serve", |_| serve());
+        let given =
+            Self(self.0.clone()).beneath(command).try_get_matches_from(["faultline", "serve"]).ok()?;
+        let crate::Command::Serve(arguments) = crate::Cli::from_arg_matches(&given).ok()?.command else {
+            return None;
+        };
+        let conflict = arguments.check().err()?;
+        let has_part = |written: &&Written| conflict.flags.contains(&written.key.replace(['.', '-'], "_"));
+        written.iter().rev().find(has_part).map(|written| written.mistake(conflict.what.clone()))
+    }
+
+    fn read(file: &str, text: &str) -> Result<(Self, Vec<Written>), Refused> {
         let refused = |mistakes| Refused { file: file.to_owned(), mistakes };
         let written = written::read(text).map_err(|mistake| refused(vec![mistake]))?;
         let serve = serve();
@@ -70,7 +90,7 @@ impl Settings {
         let mut mistakes: Vec<_> = mistakes.into_iter().filter_map(Result::err).collect();
         mistakes.extend(written::twice(&written));
         if mistakes.is_empty() {
-            Ok(Self(settings.into_iter().filter_map(Result::ok).collect()))
+            Ok((Self(settings.into_iter().filter_map(Result::ok).collect()), written))
         } else {
             Err(refused(mistakes))
         }
@@ -107,8 +127,14 @@ fn is_setting(name: &str) -> bool {
     !NO_SETTINGS.contains(&name)
 }
 
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(file).map_err(|error| {
+        anyhow::anyhow!("cannot read the settings '{}' ({error}); check --{FLAG}", file.display())
+    })
+}
+
 /// How a flag is written in a file.
-fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     match name.split_once('_') {
         Some((table, rest)) if TABLES.contains(&table) => format!("{table}.{rest}"),
         _ => name.to_owned(),

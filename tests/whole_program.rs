@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod whole_program {
     mod architecture;
+    mod budget;
     mod canaries;
     mod classify;
     mod codes;

@@ -87,6 +87,8 @@ pub struct Tally {
     pub categories: ByCategory,
     /// Calls.
     pub calls: u64,
+    /// Events past the budget of their service that have no row of their own.
+    pub over_budget: u64,
     /// Events and calls that had been sent before.
     pub repeats: u64,
     /// Events whose time was unusable and became the time of arrival.
@@ -146,6 +148,8 @@ source_counters! {
     events,
     /// Calls.
     calls,
+    /// Events past the budget of their service that have no row of their own.
+    over_budget,
     /// Events and calls that had been sent before.
     repeats,
     /// Events whose time was unusable.

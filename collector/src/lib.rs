@@ -9,12 +9,13 @@
 //! 4. [`counters`] is what happened, as numbers, and [`web`] shows them, with health and readiness; [`metrics`] is what
 //!    services answered, and all of that, for Prometheus.
 //!
-//! [`Limits`] bounds all of it, in one place.
+//! [`Limits`] bounds all of it, in one place; [`Budgets`] keep one noisy service from starving the rest.
 //!
 //! # What is not here
 //!
 //! What a record means (`taxonomy`), what is stored and how (`store`), arguments and files (the binary).
 
+mod budget;
 pub mod counters;
 mod digest;
 mod limits;
@@ -25,6 +26,7 @@ mod refusal;
 mod source;
 pub mod web;
 
+pub use budget::{Budget, Budgets};
 pub use digest::Digest;
 pub use limits::Limits;
 pub use pipeline::Pipeline;

@@ -1,14 +1,17 @@
 //! Every bound of the collector, in one place, each with its reason.
 //!
 //! Senders are hostile until proven otherwise: whatever they send, and however many of them, the memory and
-//! the time they cost are bounded by these numbers.
+//! the time they cost are bounded by these numbers. At its worst, what senders take is about three times `batch_bytes`,
+//! once each of `inflight_bytes`, `unwritten_bytes` and `key_bytes`, twice `repeats` identities and `series` series:
+//! whoever raises one of them pays for it.
 
 use std::time::Duration;
+use taxonomy::Relation;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Bounds on what senders may cost. [`Limits::default`] serves one machine.
+/// Bounds on what senders may cost. [`Limits::DEFAULT`] serves one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// A compressed body, as it arrives.
@@ -44,9 +47,9 @@ pub struct Limits {
     pub keys: usize,
     /// Their answers, all together: each can list `rejected_listed` lines. The oldest are forgotten first.
     pub key_bytes: usize,
-    /// How long an idempotency key is remembered.
+    /// How long an idempotency key is remembered. No setting: it is a promise, and the tables keep answers for it.
     pub key_window: Duration,
-    /// How long a repeated span or log record is known for one.
+    /// How long a repeated span or log record is known for one. No setting: it is a promise.
     pub repeat_window: Duration,
     /// Spans and log records remembered for that, in each half of the window.
     pub repeats: usize,
@@ -62,52 +65,112 @@ pub struct Limits {
     pub value_depth: usize,
     /// How long a shutdown waits for what was begun.
     pub drain: Duration,
+    /// Metric series, those of our own health included: what is beyond is `_other`. The families share them out, so none
+    /// needs a bound of its own.
+    pub series: usize,
+    /// Services that metrics tell apart.
+    pub services: usize,
+    /// Operations that are remembered to be answered by a server that reports.
+    pub operations: usize,
 }
 
-/// The defaults, as a constant so that their relations can be checked when compiling.
-const DEFAULT: Limits = Limits {
-    compressed_bytes: 16 * MIB,
-    body_bytes: 64 * MIB,
-    batch_bytes: 64 * MIB,
-    large_bytes: 8 * MIB,
-    large_wait: Duration::from_secs(30),
-    unwritten_bytes: 16 * MIB,
-    inflight_bytes: 96 * MIB,
-    requests: 1024,
-    connections: 1024,
-    head_timeout: Duration::from_secs(10),
-    body_pause: Duration::from_secs(10),
-    body_timeout: Duration::from_secs(60),
-    park: Duration::from_millis(500),
-    retry_after: Duration::from_secs(1),
-    keys: 65_536,
-    key_bytes: 32 * MIB,
-    key_window: Duration::from_secs(24 * 60 * 60),
-    repeat_window: Duration::from_secs(120),
-    repeats: 500_000,
-    rejected_listed: 100,
-    rejects_per_minute: 600,
-    reject_sample_bytes: KIB,
-    attributes: 256,
-    value_depth: 32,
-    drain: Duration::from_secs(30),
-};
+impl Limits {
+    /// What serves one machine.
+    pub const DEFAULT: Self = Self {
+        compressed_bytes: 16 * MIB,
+        body_bytes: 64 * MIB,
+        batch_bytes: 64 * MIB,
+        large_bytes: 8 * MIB,
+        large_wait: Duration::from_secs(30),
+        unwritten_bytes: 16 * MIB,
+        inflight_bytes: 96 * MIB,
+        requests: 1024,
+        connections: 1024,
+        head_timeout: Duration::from_secs(10),
+        body_pause: Duration::from_secs(10),
+        body_timeout: Duration::from_secs(60),
+        park: Duration::from_millis(500),
+        retry_after: Duration::from_secs(1),
+        keys: 65_536,
+        key_bytes: 32 * MIB,
+        key_window: Duration::from_secs(24 * 60 * 60),
+        repeat_window: Duration::from_secs(120),
+        repeats: 500_000,
+        rejected_listed: 100,
+        rejects_per_minute: 600,
+        reject_sample_bytes: KIB,
+        attributes: 256,
+        value_depth: 32,
+        drain: Duration::from_secs(30),
+        series: 50_000,
+        services: 400,
+        operations: 4096,
+    };
+
+    /// Whether the bounds fit together.
+    ///
+    /// # Errors
+    /// The first relation that does not hold.
+    pub const fn check(&self) -> Result<(), Relation> {
+        let body = ("body_bytes", self.body_bytes);
+        let batch = ("batch_bytes", self.batch_bytes);
+        let large = ("large_bytes", self.large_bytes);
+        let (pause, time) = (self.body_pause.as_millis() as usize, self.body_timeout.as_millis() as usize);
+        let series = ("series", self.series);
+        Relation::check(&[
+            Relation::fits(
+                ("compressed_bytes", self.compressed_bytes),
+                body,
+                "a body grows when it is unpacked",
+            ),
+            Relation::fits(
+                body,
+                ("inflight_bytes", self.inflight_bytes),
+                "one request of the largest size must be able to pass",
+            ),
+            Relation::fits(large, body, "otherwise no request could have a worker for large ones"),
+            Relation::fits(large, batch, "otherwise no request could have a worker for large ones"),
+            Relation::fits(
+                large,
+                ("unwritten_bytes", self.unwritten_bytes),
+                "a request that is not large never has to be alone",
+            ),
+            Relation::at_most(body, LARGEST, "texts of a record are counted in 31 bits"),
+            Relation::at_most(batch, LARGEST, "texts of a record are counted in 31 bits"),
+            Relation::fits(
+                ("body_pause", pause),
+                ("body_timeout", time),
+                "a pause, in milliseconds, is part of the whole",
+            ),
+            Relation::at_most(("value_depth", self.value_depth), DEEPEST, "values are walked by recursion"),
+            Relation::at_least(series, LEAST_SERIES, "our own health and the sums of all services need them"),
+            Relation::fits(
+                ("services", self.services),
+                series,
+                "each has series of its own, and the same again for what differs",
+            )
+            .times(SERIES_OF_A_SERVICE),
+        ])
+    }
+}
+
+/// No request can be allowed to be larger.
+const LARGEST: usize = 1 << 30;
+/// No attribute can be allowed to be nested deeper.
+const DEEPEST: usize = 128;
+/// Fewer series would leave no room for services.
+const LEAST_SERIES: usize = 4_000;
+/// So many series must there be for each service.
+const SERIES_OF_A_SERVICE: usize = 40;
 
 const _: () = {
-    assert!(DEFAULT.compressed_bytes <= DEFAULT.body_bytes);
-    assert!(DEFAULT.large_bytes < DEFAULT.body_bytes);
-    // What is not a giant never has to be alone.
-    assert!(DEFAULT.large_bytes < DEFAULT.unwritten_bytes);
+    assert!(Limits::DEFAULT.check().is_ok());
     // A giant's rows stand in memory three times while they are written as a record.
-    assert!(3 * DEFAULT.batch_bytes + DEFAULT.inflight_bytes < 320 * MIB);
-    assert!(DEFAULT.large_bytes < DEFAULT.batch_bytes);
-    // One request of the largest size must be able to pass.
-    assert!(DEFAULT.body_bytes <= DEFAULT.inflight_bytes);
-    assert!(DEFAULT.body_pause.as_secs() <= DEFAULT.body_timeout.as_secs());
+    assert!(3 * Limits::DEFAULT.batch_bytes + Limits::DEFAULT.inflight_bytes < 320 * MIB);
 };
 
 impl Default for Limits {
     fn default() -> Self {
-        DEFAULT
+        Self::DEFAULT
     }
 }

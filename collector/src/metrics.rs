@@ -7,7 +7,7 @@
 //! 4. `health` reads what is counted elsewhere anyway; [`Exporter`] puts all of it together when it is asked for.
 //!
 //! What always holds: only what is durable is counted; ingest pays for a batch and not for a row, and never waits for
-//! a scrape; there are at most 50,000 series, whatever is sent.
+//! a scrape; there are at most `Limits::series`, whatever is sent.
 
 mod counted;
 mod export;
@@ -28,6 +28,7 @@ pub use export::{Exporter, routes};
 pub use health::{Doors, Queries, QueriesOfDoor};
 pub(crate) use memory::remember;
 
+use crate::limits::Limits;
 use meter::Meter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taxonomy::{Dialect, Registry};
@@ -44,8 +45,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(registry: &Registry) -> Self {
-        Self { inbox: Mutex::default(), meter: Mutex::new(Meter::new(registry)) }
+    pub(crate) fn new(registry: &Registry, limits: &Limits) -> Self {
+        Self { inbox: Mutex::default(), meter: Mutex::new(Meter::new(registry, limits)) }
     }
 
     /// Takes what a durable batch brought; it is added later, by somebody who can wait.

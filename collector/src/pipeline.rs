@@ -14,6 +14,7 @@
 mod batch;
 mod decompress;
 mod epochs;
+mod fold;
 mod gate;
 mod keys;
 mod own_span;
@@ -34,6 +35,7 @@ pub use request::{Answer, Defaults, Encoding, Position, ReadBody, Rejected, Requ
 pub use restore::Restored;
 pub use shared::Clock;
 
+use crate::budget::Budgets;
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::metrics::{self, Metrics};
@@ -144,6 +146,18 @@ impl Pipeline {
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
+    }
+
+    /// A longer line is not read.
+    #[must_use]
+    pub fn longest_line(&self) -> usize {
+        self.shared.rules.limits().line_bytes
+    }
+
+    /// How many events of each service are stored one by one; of all, until something is set.
+    #[must_use]
+    pub fn budgets(&self) -> &Budgets {
+        &self.shared.budgets
     }
 
     /// Tells the metrics what the store holds, in the background. To be called before the first request.

@@ -1,6 +1,7 @@
 //! What one query, and all of them together, may take of the machine.
 
 use std::time::Duration;
+use taxonomy::Relation;
 
 /// What queries may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +42,33 @@ impl Limits {
         columns: 1_000,
         connections: 100,
     };
+
+    /// Whether the bounds fit together.
+    ///
+    /// # Errors
+    /// The first relation that does not hold.
+    pub const fn check(&self) -> Result<(), Relation> {
+        let query = ("query_memory", self.query_memory);
+        Relation::check(&[
+            Relation::fits(query, ("memory", self.memory), "one query must be able to run"),
+            Relation::fits(
+                ("answer_bytes", self.answer_bytes),
+                query,
+                "an answer is put together in the query's memory",
+            ),
+            Relation::at_most(
+                ("statement_bytes", self.statement_bytes),
+                LONGEST,
+                "planning takes time that cannot be interrupted",
+            ),
+        ])
+    }
 }
 
-const _: () = assert!(Limits::DEFAULT.query_memory <= Limits::DEFAULT.memory);
-const _: () = assert!(Limits::DEFAULT.answer_bytes <= Limits::DEFAULT.query_memory);
+/// No statement can be allowed to be longer.
+const LONGEST: usize = 16 << 20;
+
+const _: () = assert!(Limits::DEFAULT.check().is_ok());
 
 impl Default for Limits {
     fn default() -> Self {

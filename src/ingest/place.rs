@@ -37,7 +37,8 @@ impl Place {
         let registry = registry::load(arguments.registry.as_deref())?;
         let path = places::data_dir(arguments.data_dir.as_deref());
         let (directory, lock) = DataDirectory::claim(&path).map_err(|error| taken(&path, &error))?;
-        let Opened { pipeline, keeper, replay, .. } = Opened::new(&arguments.room, registry, &directory)?;
+        let Opened { pipeline, keeper, replay, .. } =
+            Opened::new(&arguments.room, None, registry, &directory)?;
         if replay.damaged > 0 || replay.unreadable_segments > 0 {
             terminal::note("part of the log is damaged; everything else is there. Check the disk");
         }

@@ -7,7 +7,7 @@ use super::{Arguments, encryption, expect_services, notify, tokens};
 use crate::{Command, Given};
 use access::Gate;
 use access::tls::Tls;
-use collector::metrics::Metrics;
+use collector::Pipeline;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Reload {
     level: Level,
     rules: Arc<Rules>,
-    metrics: Arc<Metrics>,
+    pipeline: Pipeline,
     gate: Arc<Gate>,
     tls: Option<Arc<Tls>>,
     asked: Option<Signal>,
@@ -33,7 +33,8 @@ pub(super) fn listen() -> Option<Signal> {
 }
 
 /// The settings that this file changes.
-const CHANGES: [&str; 2] = ["log_level", "expect_service"];
+const CHANGES: [&str; 3] = ["log_level", "expect_service", SERVICE_BUDGET];
+const SERVICE_BUDGET: &str = "service_budget";
 
 impl Reload {
     /// Begins with what was given at the start.
@@ -41,12 +42,12 @@ impl Reload {
         asked: Option<Signal>,
         level: Level,
         rules: Arc<Rules>,
-        metrics: Arc<Metrics>,
+        pipeline: Pipeline,
         gate: Arc<Gate>,
         tls: Option<Arc<Tls>>,
     ) -> Self {
         let values = crate::given().map(|given| given.values).unwrap_or_default();
-        Self { level, rules, metrics, gate, tls, asked, values }
+        Self { level, rules, pipeline, gate, tls, asked, values }
     }
 
     /// Waits for signals, for ever.
@@ -75,11 +76,17 @@ impl Reload {
         if let Some(tls) = &self.tls {
             encryption::look_now(tls);
         }
-        expect_services(&arguments.expect_service, &self.rules, &self.metrics);
+        expect_services(&arguments.expect_service, &self.rules, self.pipeline.metrics());
+        // Only when they have changed: everybody would begin with a full bucket again.
+        if values.get(SERVICE_BUDGET) != self.values.get(SERVICE_BUDGET) {
+            self.pipeline.budgets().set(&arguments.service_budget);
+        }
         let changed: Vec<&String> = values
             .iter()
             .filter(|(name, value)| self.values.get(*name) != Some(value))
             .map(|(name, _)| name)
+            // What was taken out of the file and has no default.
+            .chain(self.values.keys().filter(|name| !values.contains_key(*name)))
             .collect();
         let (used, later): (Vec<&String>, Vec<&String>) =
             changed.into_iter().partition(|name| CHANGES.contains(&name.as_str()));

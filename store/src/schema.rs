@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
 /// Grows by one whenever a column is added; stands in every frame of the log.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// One column of a table.
 #[derive(Debug, Clone, Copy)]

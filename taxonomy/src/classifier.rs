@@ -55,6 +55,12 @@ impl Rules {
         Self { redactor, names, attribute_names, registry, limits }
     }
 
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The registry in use.
     #[must_use]
     pub fn registry(&self) -> &Registry {

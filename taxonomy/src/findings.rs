@@ -40,7 +40,7 @@ words! {
 }
 
 /// A set of findings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Findings(u16);
 
 impl Findings {

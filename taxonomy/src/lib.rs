@@ -83,7 +83,7 @@ pub use dialect::Dialect;
 pub use event::{Call, Context, Event, Kind, Outcome, Sink, TimeSource};
 pub use findings::{Finding, Findings};
 pub use json::mend_surrogates;
-pub use limits::Limits;
+pub use limits::{Limits, Relation};
 pub use quota::QuotaLevel;
 pub use reason::Reason;
 pub use redact::{HashKey, Redactor, Rule, TokenHash};

@@ -2,8 +2,98 @@
 //!
 //! Input is hostile until proven otherwise: whatever a sender writes, the work and the memory that one
 //! record costs are bounded by these numbers.
+//!
+//! Some bounds only make sense beside others ([`Relation`]). For the defaults that is checked when compiling, for what an
+//! operator sets by [`Limits::check`].
 
-/// Bounds on what one record may cost. [`Limits::default`] serves everyone we know of.
+use std::fmt;
+
+/// A relation of bounds: so much must fit into so much. Bounds are named as the fields of their `Limits` are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relation {
+    /// The bound that may be too large; none when it is fixed.
+    small: Option<&'static str>,
+    size: usize,
+    /// How often it must fit.
+    times: usize,
+    /// The bound that may be too small; none when it is fixed.
+    large: Option<&'static str>,
+    room: usize,
+    why: &'static str,
+}
+
+impl Relation {
+    /// A bound must not exceed another.
+    #[must_use]
+    pub const fn fits(small: (&'static str, usize), large: (&'static str, usize), why: &'static str) -> Self {
+        Self { small: Some(small.0), size: small.1, times: 1, large: Some(large.0), room: large.1, why }
+    }
+
+    /// So often.
+    #[must_use]
+    pub const fn times(self, times: usize) -> Self {
+        Self { times, ..self }
+    }
+
+    /// A bound must not exceed what is fixed.
+    #[must_use]
+    pub const fn at_most(small: (&'static str, usize), room: usize, why: &'static str) -> Self {
+        Self { small: Some(small.0), size: small.1, times: 1, large: None, room, why }
+    }
+
+    /// A bound must not be less than what is fixed.
+    #[must_use]
+    pub const fn at_least(large: (&'static str, usize), size: usize, why: &'static str) -> Self {
+        Self { small: None, size, times: 1, large: Some(large.0), room: large.1, why }
+    }
+
+    /// Whether all of these hold.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub const fn check(all: &[Self]) -> Result<(), Self> {
+        let mut place = 0;
+        while place < all.len() {
+            if all[place].size.saturating_mul(all[place].times) > all[place].room {
+                return Err(all[place]);
+            }
+            place += 1;
+        }
+        Ok(())
+    }
+
+    /// The bounds that do not fit together.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.small.into_iter().chain(self.large)
+    }
+
+    /// What is wrong and what to do, with the names that the reader knows the bounds by.
+    #[must_use]
+    pub fn told(&self, name: impl Fn(&str) -> String) -> String {
+        let Self { size, times, room, why, .. } = self;
+        match (self.small.map(&name), self.large.map(&name)) {
+            (Some(small), Some(large)) => {
+                let often = if *times > 1 { format!("{times} times ") } else { String::new() };
+                format!(
+                    "{often}{small} ({size}) must be at most {large} ({room}): {why}; lower {small} or raise {large}"
+                )
+            }
+            (Some(small), None) => format!("{small} ({size}) must be at most {room}: {why}"),
+            (None, Some(large)) => format!("{large} ({room}) must be at least {size}: {why}"),
+            (None, None) => (*why).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(str::to_owned))
+    }
+}
+
+impl std::error::Error for Relation {}
+
+/// Bounds on what one record may cost. [`Limits::DEFAULT`] serves everyone we know of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// A longer line is not read: an envelope is a few hundred bytes, a megabyte is a mistake.
@@ -27,41 +117,87 @@ pub struct Limits {
     pub name_bytes: usize,
 }
 
-/// The defaults, as a constant so that their relations can be checked when compiling.
-const DEFAULT: Limits = Limits {
-    line_bytes: 1 << 20,
-    json_depth: 64,
-    envelope_levels: MAX_ENVELOPE_LEVELS,
-    events_per_record: 16_384,
-    message_bytes: 8 << 10,
-    template_bytes: 512,
-    details_bytes: 64 << 10,
-    attribute_bytes_per_record: 1 << 20,
-    name_bytes: 256,
-};
+impl Limits {
+    /// What serves everyone we know of.
+    pub const DEFAULT: Self = Self {
+        line_bytes: 1 << 20,
+        json_depth: 64,
+        envelope_levels: MAX_ENVELOPE_LEVELS,
+        events_per_record: 16_384,
+        message_bytes: 8 << 10,
+        template_bytes: 512,
+        details_bytes: 64 << 10,
+        attribute_bytes_per_record: 1 << 20,
+        name_bytes: 256,
+    };
 
-/// One parser is kept for each level, so this one is fixed.
+    /// Whether the bounds fit together.
+    ///
+    /// # Errors
+    /// The first relation that does not hold.
+    pub const fn check(&self) -> Result<(), Relation> {
+        let line = ("line_bytes", self.line_bytes);
+        let message = ("message_bytes", self.message_bytes);
+        let template = ("template_bytes", self.template_bytes);
+        let details = ("details_bytes", self.details_bytes);
+        let attributes = ("attribute_bytes_per_record", self.attribute_bytes_per_record);
+        let names = ("name_bytes", self.name_bytes);
+        Relation::check(&[
+            Relation::at_most(
+                line,
+                LONGEST_LINE,
+                "a line is held in memory several times over while it is read",
+            ),
+            Relation::at_most(("json_depth", self.json_depth), DEEPEST, "values are walked by recursion"),
+            Relation::fits(template, message, "a template is made of a message"),
+            Relation::fits(message, line, "a message is part of a line"),
+            Relation::fits(details, line, "details are part of a line"),
+            Relation::fits(details, attributes, "the attributes of one event must fit"),
+            Relation::fits(names, template, "names are shorter than what is said about them"),
+        ])
+    }
+}
+
+/// One parser is kept for each level, so this one is fixed and no setting.
 pub(crate) const MAX_ENVELOPE_LEVELS: usize = 4;
+
+/// No line can be allowed to be longer.
+const LONGEST_LINE: usize = 64 << 20;
+/// No value can be allowed to be nested deeper: at this depth, the stack of a thread still has most of its room.
+const DEEPEST: usize = 256;
 
 /// A time further ahead of its arrival than this is a broken clock, in microseconds.
 pub(crate) const FUTURE_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-const _: () = {
-    assert!(DEFAULT.template_bytes <= DEFAULT.message_bytes);
-    assert!(DEFAULT.message_bytes < DEFAULT.line_bytes);
-    assert!(DEFAULT.details_bytes < DEFAULT.line_bytes);
-    assert!(DEFAULT.details_bytes <= DEFAULT.attribute_bytes_per_record);
-    assert!(DEFAULT.name_bytes < DEFAULT.template_bytes);
-    assert!(DEFAULT.envelope_levels < DEFAULT.json_depth);
-};
+const _: () = assert!(Limits::DEFAULT.check().is_ok());
 
 impl Default for Limits {
     fn default() -> Self {
-        DEFAULT
+        Self::DEFAULT
     }
 }
 
 /// The first `limit` bytes of a text, shortened to a whole character.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_together_is_told_with_both_names() {
+        let limits = Limits { template_bytes: 9_000, ..Limits::DEFAULT };
+        assert_eq!(
+            limits.check().unwrap_err().to_string(),
+            "template_bytes (9000) must be at most message_bytes (8192): a template is made of a message; \
+             lower template_bytes or raise message_bytes"
+        );
+        let limits = Limits { json_depth: 1_000, ..Limits::DEFAULT };
+        assert_eq!(
+            limits.check().unwrap_err().to_string(),
+            "json_depth (1000) must be at most 256: values are walked by recursion"
+        );
+    }
 }

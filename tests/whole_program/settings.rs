@@ -12,7 +12,7 @@ fn each_file_of_the_corpus_gets_its_message() {
     let folder = root().join("tests/corpus/settings");
     let mut files: Vec<_> = std::fs::read_dir(&folder).expect("the corpus").flatten().collect();
     files.sort_by_key(std::fs::DirEntry::file_name);
-    assert!(files.len() >= 7);
+    assert!(files.len() >= 14);
     for file in files {
         let text = std::fs::read_to_string(file.path()).expect("a file");
         let expected: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#! ")).collect();

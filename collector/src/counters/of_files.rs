@@ -9,6 +9,8 @@ pub struct FileCounters {
     pub open: Gauge,
     /// Found, and not read yet: for want of room, or because they may be a copy of what is being read, or still written.
     pub waiting: Gauge,
+    /// Bytes that open files hold and are not stored yet; of archives nobody knows how many.
+    pub lag: Gauge,
     /// Lines that were read.
     pub lines: Counter,
     /// Their bytes, unpacked.
@@ -30,10 +32,11 @@ pub struct FileCounters {
 impl FileCounters {
     /// All of them, with their names.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("open", self.open.get()),
             ("waiting", self.waiting.get()),
+            ("lag", self.lag.get()),
             ("lines", self.lines.get()),
             ("bytes", self.bytes.get()),
             ("rotations", self.rotations.get()),

@@ -31,6 +31,8 @@ pub(crate) struct Counted {
     pub(super) denials: Vec<Denial>,
     /// Groups of errors, with their service.
     pub(super) groups: Vec<(u64, Box<str>)>,
+    /// Events without a row of their own, by service.
+    pub(super) over_budget: Vec<(Box<str>, u64)>,
 }
 
 /// Events that are alike.
@@ -94,6 +96,8 @@ pub(super) struct QuotaWord {
     pub(super) limit: Option<f64>,
     /// In microseconds since 1970.
     pub(super) resets_at: Option<i64>,
+    /// How often it was said.
+    pub(super) count: u64,
 }
 
 /// A denial for want of trust, or because of danger.
@@ -102,6 +106,7 @@ pub(super) struct Denial {
     pub(super) service: Box<str>,
     pub(super) operation: Box<str>,
     pub(super) why: Why,
+    pub(super) count: u64,
 }
 
 #[derive(Debug)]
@@ -128,15 +133,21 @@ impl Counted {
     fn add_events(&mut self, columns: &EventColumns<'_>) {
         let EventColumns { service, canonical, category, kind, dialect, fingerprint, .. } = columns;
         let mut sums = Sums::new(2);
+        let mut over_budget = Sums::new(1);
         let mut groups: HashMap<i32, i32> = HashMap::new();
         for row in 0..columns.rows {
-            sums.add([
+            let numbers = [
                 service.number(row),
                 canonical.number(row),
                 category.number(row),
                 kind.number(row),
                 dialect.number(row),
-            ]);
+            ];
+            let count = columns.count(row);
+            sums.add(numbers, count);
+            if count > 1 {
+                over_budget.add([service.number(row)], count - 1);
+            }
             let is_audit = kind.number(row) == Kind::Audit as i32;
             if !is_audit && groups.len() < MOST {
                 groups.entry(fingerprint.number(row)).or_insert_with(|| service.number(row));
@@ -153,6 +164,8 @@ impl Counted {
                 count,
             })
             .collect();
+        self.over_budget =
+            over_budget.into_iter().map(|([number], count)| (service.text(number), count)).collect();
         let group = |(number, of): (i32, i32)| {
             Some((u64::from_str_radix(&fingerprint.text(number), 16).ok()?, service.text(of)))
         };
@@ -172,7 +185,7 @@ impl Counted {
             let ends = findings.value_offsets();
             for place in ends[row]..ends[row + 1] {
                 let word = usize::try_from(place).map_or(NONE, |place| i32::from(words.value(place)));
-                sums.add([columns.service.number(row), word]);
+                sums.add([columns.service.number(row), word], columns.count(row));
             }
         }
         let finding = |([service, finding], count): ([i32; 2], u64)| {
@@ -206,6 +219,7 @@ impl Counted {
                 current: number(columns.quota_current),
                 limit: number(columns.quota_limit),
                 resets_at: seconds(columns.resets_at).or(after),
+                count: columns.count(row),
             });
         }
     }
@@ -228,7 +242,7 @@ impl Counted {
                 _ => continue,
             };
             let (service, operation) = (columns.service.at(row), columns.operation.at(row));
-            self.denials.push(Denial { service, operation, why });
+            self.denials.push(Denial { service, operation, why, count: columns.count(row) });
         }
     }
 
@@ -268,10 +282,10 @@ fn word<W: Copy>(all: &[W], place: i32) -> Option<W> {
     usize::try_from(place).ok().and_then(|place| all.get(place)).copied()
 }
 
-/// How many rows have the same numbers.
+/// How many events have the same numbers.
 struct Sums<const N: usize> {
     sums: HashMap<[i32; N], u64, foldhash::fast::RandomState>,
-    /// The numbers of the row before, and how many had them in succession: more often than not, the next has them too.
+    /// The numbers of the row before, and how many events had them in succession: more often than not, the next has them too.
     last: ([i32; N], u64),
     /// How many of the numbers stand for names that were sent.
     learnt: usize,
@@ -282,13 +296,13 @@ impl<const N: usize> Sums<N> {
         Self { sums: HashMap::default(), last: ([NONE; N], 0), learnt }
     }
 
-    fn add(&mut self, numbers: [i32; N]) {
+    fn add(&mut self, numbers: [i32; N], count: u64) {
         if self.last.0 == numbers {
-            self.last.1 += 1;
+            self.last.1 += count;
             return;
         }
         self.keep();
-        self.last = (numbers, 1);
+        self.last = (numbers, count);
     }
 
     fn keep(&mut self) {
@@ -374,9 +388,16 @@ struct EventColumns<'b> {
     retry_after_s: &'b PrimitiveArray<Float64Type>,
     resets_at: &'b PrimitiveArray<TimestampMicrosecondType>,
     findings: &'b arrow::array::ListArray,
+    represents: &'b PrimitiveArray<Int64Type>,
 }
 
 impl<'b> EventColumns<'b> {
+    /// How many events a row stands for.
+    #[inline]
+    fn count(&self, row: usize) -> u64 {
+        u64::try_from(self.represents.value(row)).unwrap_or(1)
+    }
+
     fn of(events: &'b RecordBatch) -> Option<Self> {
         let names = |name| Names::of(events, name);
         let numbers = |name| events.column_by_name(name)?.as_primitive_opt::<Float64Type>();
@@ -400,6 +421,7 @@ impl<'b> EventColumns<'b> {
             retry_after_s: numbers("retry_after_s")?,
             resets_at: events.column_by_name("resets_at")?.as_primitive_opt()?,
             findings: events.column_by_name("findings")?.as_list_opt::<i32>()?,
+            represents: events.column_by_name("represents")?.as_primitive_opt()?,
         })
     }
 }

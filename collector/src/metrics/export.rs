@@ -1,7 +1,6 @@
 //! `/metrics`: everything in Prometheus's text format.
 
 use super::health::{Doors, Families, Health, float};
-use super::meter::MOST_SERIES;
 use super::names;
 use crate::pipeline::Pipeline;
 use axum::Router;
@@ -47,7 +46,7 @@ impl Exporter {
         meter.expire(pipeline.now());
         let mut families = Families(meter.collect());
         families.one(&names::SERIES, float(meter.series() as u64));
-        families.one(&names::SERIES_LIMIT, float(MOST_SERIES as u64));
+        families.one(&names::SERIES_LIMIT, float(meter.rooms.most_series() as u64));
         let capped = meter.capped().into_iter().map(|(metric, times)| (vec![metric], float(times)));
         families.many(&names::CAPPED_LABELS, capped);
         families.0

@@ -22,6 +22,20 @@ pub(super) struct Room {
     pub(super) most: usize,
 }
 
+impl Room {
+    /// The same part of another whole. What one service may have grows with the whole, and does not shrink with it.
+    pub(super) const fn scaled(self, whole: usize, of: usize) -> Self {
+        let most = scaled(self.most, whole, of);
+        let each = scaled(self.each, whole, of);
+        Self { each: if each > self.each { each } else { self.each }, most }
+    }
+}
+
+const fn scaled(part: usize, whole: usize, of: usize) -> usize {
+    let scaled = part as u128 * whole as u128 / of as u128;
+    if scaled > usize::MAX as u128 { usize::MAX } else { scaled as usize }
+}
+
 /// The series of one metric, each with its value. The first label is the service.
 #[derive(Debug)]
 pub(super) struct Family<V> {

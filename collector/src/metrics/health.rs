@@ -3,7 +3,7 @@
 use super::family::{empty, series};
 use super::names::{self, Metric};
 use super::value;
-use crate::counters::{RECORD_REASONS, SourceCounters};
+use crate::counters::{Counters, RECORD_REASONS, SourceCounters};
 use crate::pipeline::Pipeline;
 use crate::receive::server::Connections;
 use crate::refusal::Cause;
@@ -83,6 +83,7 @@ impl Health {
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
         let mut families = Families::default();
         self.received(&mut families);
+        self.read(&mut families);
         self.process(&mut families);
         of_log(&self.pipeline.log_stats(), self.log_limit, &mut families);
         self.hot(&mut families);
@@ -124,6 +125,28 @@ impl Health {
         };
         families.many(&names::REFUSED_REQUESTS, by_word(&CAUSES, |source, at| source.refused[at].get()));
         families.many(&names::UNRECOGNIZED, by_word(&RECORD_REASONS, |source, at| source.reasons[at].get()));
+    }
+
+    /// What we read ourselves.
+    fn read(&self, families: &mut Families) {
+        let Counters { files, stdin, .. } = self.pipeline.counters();
+        families.one(&names::FILES_OPEN, float(files.open.get()));
+        families.one(&names::FILES_WAITING, float(files.waiting.get()));
+        families.one(&names::FILE_LINES, float(files.lines.get()));
+        families.one(&names::FILE_BYTES, float(files.bytes.get()));
+        families.one(&names::FILE_LAG, float(files.lag.get()));
+        let changes = [
+            ("rotated", &files.rotations),
+            ("truncated", &files.truncations),
+            ("copied", &files.copies),
+            ("archived", &files.archives),
+        ];
+        families.many(&names::FILE_CHANGES, changes.map(|(word, count)| (vec![word], float(count.get()))));
+        families.one(&names::FILES_UNREADABLE, float(files.unreadable.get()));
+        families.one(&names::FILE_RECORDS_SKIPPED, float(files.skipped.get()));
+        let lines = [("stored", &stdin.lines), ("dropped", &stdin.dropped)];
+        families.many(&names::STDIN_LINES, lines.map(|(word, count)| (vec![word], float(count.get()))));
+        families.one(&names::STDIN_BYTES, float(stdin.bytes.get()));
     }
 
     fn process(&self, families: &mut Families) {

@@ -6,17 +6,14 @@ use super::groups::Groups;
 use super::names::{self, OTHER};
 use super::quotas::Quotas;
 use super::value;
+use crate::limits::Limits;
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
 use store::rows::BUCKET_BOUNDS_US;
 use taxonomy::{Category, Dialect, Finding, Kind, Outcome, QuotaLevel, Registry};
 
-/// Services that are told apart.
-const SERVICES: usize = 400;
 /// Services whose series begin at 0, before the first event.
 const BORN_AT_ZERO: usize = 100;
-/// Operations that are remembered to be answered by a server that reports.
-const ANSWERED: usize = 4096;
 /// What a server reports counts instead of what its callers do, for so long, in microseconds.
 const REPORTS_FOR: i64 = 300_000_000;
 
@@ -47,50 +44,98 @@ const TOKENS: [(&str, &[&str]); 7] = [
 /// The outcomes of a call. One that asks for more input has worked so far.
 const OUTCOMES: [&str; 3] = ["ok", "failed", "hidden"];
 
-const EVENTS: Room = Room { each: 300, most: 18_000 };
-const CATEGORY_EVENTS: Room = Room { each: 30, most: 6_000 };
-const REQUESTS: Room = Room { each: 3, most: 3 * SERVICES };
-const DURATIONS: Room = Room { each: 100, most: 500 };
-const QUOTAS: Room = Room { each: 50, most: 500 };
-const QUOTA_EVENTS: Room = Room { each: 200, most: 2_000 };
-const TRUST_DENIALS: Room = Room { each: 200, most: 1_500 };
-const DANGER_DENIALS: Room = Room { each: 100, most: 500 };
-const CONFIRMATION_STATES: Room = Room { each: 5, most: 5 * SERVICES };
-const TOKEN_STATES: Room = Room { each: 7, most: 7 * SERVICES };
-const FINDINGS: Room = Room { each: 13, most: 2_000 };
-const NEW_GROUPS: Room = Room { each: 1, most: SERVICES };
-
 /// What a histogram exports for each of its series: its buckets, the one without a bound, sum and count.
 const HISTOGRAM_LINES: usize = BUCKET_BOUNDS_US.len() + 3;
+/// Series of our own health: what is not of services.
+const HEALTH: usize = 1_000;
+/// The sums of all services that have no room of their own.
+const REST: usize = (Category::ALL.len() * Kind::ALL.len()) * (Dialect::ALL.len() + 1)
+    + OUTCOMES.len()
+    + HISTOGRAM_LINES
+    + QuotaLevel::ALL.len()
+    + 32;
+/// Series that every service has: of its requests, confirmations, tokens, new groups and budget.
+const FIXED: usize = OUTCOMES.len() + CONFIRMATIONS.len() + TOKENS.len() + 2;
 
-/// Series of services, at most; the rest of all services included.
-pub(super) const MOST_SERIES: usize = {
-    let rest = (Category::ALL.len() * Kind::ALL.len()) * (Dialect::ALL.len() + 1)
-        + OUTCOMES.len()
-        + HISTOGRAM_LINES
-        + QuotaLevel::ALL.len()
-        + 32;
-    EVENTS.most
-        + CATEGORY_EVENTS.most
-        + REQUESTS.most
-        + DURATIONS.most * HISTOGRAM_LINES
-        + 2 * QUOTAS.most
-        + QUOTA_EVENTS.most
-        + TRUST_DENIALS.most
-        + DANGER_DENIALS.most
-        + CONFIRMATION_STATES.most
-        + TOKEN_STATES.most
-        + FINDINGS.most
-        + NEW_GROUPS.most
-        + rest
-};
+/// How many series each metric may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rooms {
+    events: Room,
+    categories: Room,
+    durations: Room,
+    quotas: Room,
+    quota_events: Room,
+    trust_denials: Room,
+    danger_denials: Room,
+    findings: Room,
+    services: usize,
+}
 
-// The rest is for our own health.
-const _: () = assert!(MOST_SERIES <= 49_000);
+impl Rooms {
+    /// As they share out [`Limits::DEFAULT`].
+    const DEFAULT: Self = Self {
+        events: Room { each: 300, most: 18_000 },
+        categories: Room { each: 30, most: 6_000 },
+        durations: Room { each: 100, most: 500 },
+        quotas: Room { each: 50, most: 500 },
+        quota_events: Room { each: 200, most: 2_000 },
+        trust_denials: Room { each: 200, most: 1_500 },
+        danger_denials: Room { each: 100, most: 500 },
+        findings: Room { each: 13, most: 2_000 },
+        services: Limits::DEFAULT.services,
+    };
+
+    /// Shares out the series: what every service has comes first, the rest in the proportions of the default.
+    pub(super) const fn within(limits: &Limits) -> Self {
+        let (share, whole) = (shared(limits), shared(&Limits::DEFAULT));
+        let Self { events, categories, durations, quotas, quota_events, trust_denials, .. } = Self::DEFAULT;
+        let Self { danger_denials, findings, .. } = Self::DEFAULT;
+        Self {
+            events: events.scaled(share, whole),
+            categories: categories.scaled(share, whole),
+            durations: durations.scaled(share, whole),
+            quotas: quotas.scaled(share, whole),
+            quota_events: quota_events.scaled(share, whole),
+            trust_denials: trust_denials.scaled(share, whole),
+            danger_denials: danger_denials.scaled(share, whole),
+            findings: findings.scaled(share, whole),
+            services: limits.services,
+        }
+    }
+
+    /// The room of a metric that has so many series for each service.
+    const fn fixed(&self, each: usize) -> Room {
+        Room { each, most: each * self.services }
+    }
+
+    /// Series of services, at most; the rest of all services included.
+    pub(super) const fn most_series(&self) -> usize {
+        self.events.most
+            + self.categories.most
+            + self.durations.most * HISTOGRAM_LINES
+            + 2 * self.quotas.most
+            + self.quota_events.most
+            + self.trust_denials.most
+            + self.danger_denials.most
+            + self.findings.most
+            + FIXED * self.services
+            + REST
+    }
+}
+
+/// The series that are shared out by need.
+const fn shared(limits: &Limits) -> usize {
+    limits.series.saturating_sub(HEALTH + REST + FIXED * limits.services)
+}
+
+const _: () = assert!(Rooms::DEFAULT.most_series() + HEALTH <= Limits::DEFAULT.series);
 
 /// What was counted since the start.
 #[derive(Debug)]
 pub(super) struct Meter {
+    pub(super) rooms: Rooms,
+    /// Operations that are remembered to be answered by a server that reports.
+    operations: usize,
     /// The services that are told apart, by the dialects they have spoken.
     services: HashMap<Box<str>, Dialects>,
     /// The registered codes that alerts watch, by their dialect.
@@ -110,6 +155,7 @@ pub(super) struct Meter {
     tokens: Family<u64>,
     findings: Family<u64>,
     new_groups: Family<u64>,
+    over_budget: Family<u64>,
 }
 
 /// Dialects, a bit each.
@@ -120,24 +166,28 @@ struct Dialects {
 }
 
 impl Meter {
-    pub(super) fn new(registry: &Registry) -> Self {
+    pub(super) fn new(registry: &Registry, limits: &Limits) -> Self {
+        let rooms = Rooms::within(limits);
         Self {
             services: HashMap::new(),
             watched: watched(registry),
             answered: HashMap::new(),
             groups: Groups::new(),
-            quotas: Quotas::new(QUOTAS),
-            events: Family::new(&names::EVENTS, EVENTS),
-            categories: Family::new(&names::CATEGORY_EVENTS, CATEGORY_EVENTS),
-            requests: Family::new(&names::REQUESTS, REQUESTS),
-            durations: Family::new(&names::OPERATION_DURATION, DURATIONS),
-            quota_events: Family::new(&names::QUOTA_EVENTS, QUOTA_EVENTS),
-            trust_denials: Family::new(&names::TRUST_DENIALS, TRUST_DENIALS),
-            danger_denials: Family::new(&names::DANGER_DENIALS, DANGER_DENIALS),
-            confirmations: Family::new(&names::CONFIRMATIONS, CONFIRMATION_STATES),
-            tokens: Family::new(&names::TOKEN_EVENTS, TOKEN_STATES),
-            findings: Family::new(&names::FINDINGS, FINDINGS),
-            new_groups: Family::new(&names::NEW_GROUPS, NEW_GROUPS),
+            quotas: Quotas::new(rooms.quotas),
+            events: Family::new(&names::EVENTS, rooms.events),
+            categories: Family::new(&names::CATEGORY_EVENTS, rooms.categories),
+            requests: Family::new(&names::REQUESTS, rooms.fixed(OUTCOMES.len())),
+            durations: Family::new(&names::OPERATION_DURATION, rooms.durations),
+            quota_events: Family::new(&names::QUOTA_EVENTS, rooms.quota_events),
+            trust_denials: Family::new(&names::TRUST_DENIALS, rooms.trust_denials),
+            danger_denials: Family::new(&names::DANGER_DENIALS, rooms.danger_denials),
+            confirmations: Family::new(&names::CONFIRMATIONS, rooms.fixed(CONFIRMATIONS.len())),
+            tokens: Family::new(&names::TOKEN_EVENTS, rooms.fixed(TOKENS.len())),
+            findings: Family::new(&names::FINDINGS, rooms.findings),
+            new_groups: Family::new(&names::NEW_GROUPS, rooms.fixed(1)),
+            over_budget: Family::new(&names::OVER_BUDGET, rooms.fixed(1)),
+            rooms,
+            operations: limits.operations,
         }
     }
 
@@ -161,6 +211,10 @@ impl Meter {
         }
         for denial in &counted.denials {
             self.add_denial(denial);
+        }
+        for (service, count) in &counted.over_budget {
+            let service = self.label(service);
+            *self.over_budget.at(&[service]) += count;
         }
         for (group, service) in &counted.groups {
             if self.groups.is_new(*group, service) {
@@ -196,7 +250,7 @@ impl Meter {
             if self.answered.get(operation).is_some_and(|last| arrival.saturating_sub(*last) < REPORTS_FOR) {
                 return;
             }
-        } else if self.answered.len() < ANSWERED || self.answered.contains_key(operation) {
+        } else if self.answered.len() < self.operations || self.answered.contains_key(operation) {
             self.answered.insert(operation.into(), arrival);
         }
         self.meet(&calls.service, Some(calls.dialect));
@@ -217,7 +271,7 @@ impl Meter {
         // The other levels begin at 0: alerts may watch them from now on.
         for level in QuotaLevel::ALL {
             *self.quota_events.at(&[service, &word.metric, level.as_str()]) +=
-                u64::from(*level == word.level);
+                if *level == word.level { word.count } else { 0 };
         }
         self.quotas.hear(service, word, arrival);
     }
@@ -226,9 +280,9 @@ impl Meter {
         let (service, operation) = (self.label(&denial.service), &*denial.operation);
         match &denial.why {
             Why::Trust { required, actual } => {
-                *self.trust_denials.at(&[service, operation, required, actual]) += 1;
+                *self.trust_denials.at(&[service, operation, required, actual]) += denial.count;
             }
-            Why::Danger { level } => *self.danger_denials.at(&[service, operation, level]) += 1,
+            Why::Danger { level } => *self.danger_denials.at(&[service, operation, level]) += denial.count,
         }
     }
 
@@ -240,7 +294,7 @@ impl Meter {
     /// Learns of a service and its dialect. Its series begin at 0 before anything happens to them.
     pub(super) fn meet(&mut self, service: &str, dialect: Option<Dialect>) {
         if !self.services.contains_key(service) {
-            if self.services.len() >= SERVICES {
+            if self.services.len() >= self.rooms.services {
                 return;
             }
             let is_born_at_zero = self.services.len() < BORN_AT_ZERO;
@@ -273,6 +327,7 @@ impl Meter {
         }
         self.findings.at(&[service, Finding::UnregisteredCode.as_str()]);
         self.new_groups.at(&[service]);
+        self.over_budget.at(&[service]);
     }
 
     fn begin_codes_at_zero(&mut self, service: &str, spoken: Dialect) {
@@ -299,7 +354,7 @@ impl Meter {
         families
     }
 
-    fn counters(&self) -> [&Family<u64>; 10] {
+    fn counters(&self) -> [&Family<u64>; 11] {
         [
             &self.events,
             &self.categories,
@@ -311,6 +366,7 @@ impl Meter {
             &self.tokens,
             &self.findings,
             &self.new_groups,
+            &self.over_budget,
         ]
     }
 

@@ -69,6 +69,8 @@ metrics! {
         "What servers could do better about their errors; unregistered codes are drift of the taxonomy.";
     NEW_GROUPS = COUNTER "faultline_new_groups_total" ["service"]
         "Groups of errors that were not seen before.";
+    OVER_BUDGET = COUNTER "faultline_over_budget_events_total" ["service"]
+        "Events past the budget of their service that have no row of their own: the row of one of their like represents them.";
     UNRECOGNIZED = COUNTER "faultline_unrecognized_total" ["source", "reason"]
         "Records of which nothing could be made, by why.";
 
@@ -104,6 +106,26 @@ metrics! {
         "Connections that were given up because they could not be encrypted.";
     TLS_EXPIRY = GAUGE "faultline_tls_certificate_expiry_timestamp_seconds" []
         "When the certificate of the listeners ends; only with one.";
+    FILES_OPEN = GAUGE "faultline_files_open" []
+        "Log files that are being read.";
+    FILES_WAITING = GAUGE "faultline_files_waiting" []
+        "Log files that are there and not read yet: unreadable, still being written, perhaps a copy, or too many at once.";
+    FILE_LINES = COUNTER "faultline_file_lines_total" []
+        "Lines of log files that were stored.";
+    FILE_BYTES = COUNTER "faultline_file_bytes_total" []
+        "Their bytes, unpacked.";
+    FILE_LAG = GAUGE "faultline_file_lag_bytes" []
+        "What open log files hold and is not stored yet; archives, whose length nobody knows, are left out.";
+    FILE_CHANGES = COUNTER "faultline_file_changes_total" ["change"]
+        "What became of log files: rotated, truncated, copied, or an archive that was read to its end.";
+    FILES_UNREADABLE = COUNTER "faultline_files_unreadable_total" []
+        "Times that a log file could not be read; it is tried again.";
+    FILE_RECORDS_SKIPPED = COUNTER "faultline_file_records_skipped_total" []
+        "Records of log files that were left out because they alone were refused.";
+    STDIN_LINES = COUNTER "faultline_stdin_lines_total" ["outcome"]
+        "Lines of standard input: stored, or dropped for want of room; with --tee those were passed on all the same.";
+    STDIN_BYTES = COUNTER "faultline_stdin_bytes_total" []
+        "Bytes of standard input.";
     READY = GAUGE "faultline_ready" []
         "1 when a request would be taken now.";
 

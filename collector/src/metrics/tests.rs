@@ -1,12 +1,13 @@
 //! What the meter makes of batches.
 
 use super::counted::{Calls, Counted, Denial, Durations, Events, Why};
-use super::meter::Meter;
+use super::meter::{Meter, Rooms};
+use crate::limits::Limits;
 use prometheus::TextEncoder;
 use taxonomy::{Category, Dialect, Kind, Outcome, Registry};
 
 fn meter() -> Meter {
-    Meter::new(&Registry::builtin().unwrap())
+    Meter::new(&Registry::builtin().unwrap(), &Limits::DEFAULT)
 }
 
 /// The lines of a metric that are not zero.
@@ -77,6 +78,7 @@ fn services_past_the_bound_are_others() {
         service: "s999".into(),
         operation: "pay".into(),
         why: Why::Trust { required: "certified".into(), actual: "untested".into() },
+        count: 1,
     };
     meter.add(&Counted { events: events.collect(), denials: vec![denial()], ..Counted::default() });
     let counted = lines(&meter, "faultline_category_events_total");
@@ -89,9 +91,31 @@ fn services_past_the_bound_are_others() {
     assert_eq!(lines(&meter, "faultline_trust_denials_total"), [denied]);
 }
 
+/// Guarantee: whatever an operator sets, there are never more series than he allows; the default is as it was promised.
+#[test]
+fn series_are_shared_out_within_what_is_set() {
+    for (series, services) in [(4_000, 1), (4_000, 100), (20_000, 400), (50_000, 1_250), (1_000_000, 25_000)]
+    {
+        let limits = Limits { series, services, ..Limits::DEFAULT };
+        assert_eq!(limits.check(), Ok(()));
+        let most = Rooms::within(&limits).most_series();
+        assert!(
+            most + 1_000 <= series && most > series / 3,
+            "{series} series of {services} services: {most}"
+        );
+    }
+    assert!(Limits { services: 1_251, ..Limits::DEFAULT }.check().is_err());
+    assert!(Limits { series: 3_999, services: 1, ..Limits::DEFAULT }.check().is_err());
+}
+
 #[test]
 fn as_many_series_as_possible_are_within_the_bound() {
-    let mut meter = meter();
+    fill(meter(), 20_000);
+    let limits = Limits { series: 8_000, services: 200, ..Limits::DEFAULT };
+    fill(Meter::new(&Registry::builtin().unwrap(), &limits), 2_000);
+}
+
+fn fill(mut meter: Meter, at_least: usize) {
     for number in 0..20_000_u32 {
         let service: Box<str> = format!("s{}", number % 500).into();
         let operation: Box<str> = format!("o{number}").into();
@@ -108,12 +132,13 @@ fn as_many_series_as_possible_are_within_the_bound() {
         meter.add(&Counted {
             events: vec![Events { service: service.clone(), canonical, category, kind, dialect, count: 1 }],
             calls: vec![calls],
-            denials: vec![Denial { service, operation, why }],
+            denials: vec![Denial { service, operation, why, count: 1 }],
             ..Counted::default()
         });
     }
     let series = meter.series();
-    assert!(series > 20_000 && series <= super::meter::MOST_SERIES, "{series}");
+    let most = meter.rooms.most_series();
+    assert!(series > at_least && series <= most, "{series} of {most}");
     let families =
         meter.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect::<Vec<_>>();
     let text = TextEncoder::new().encode_to_string(&families).unwrap();

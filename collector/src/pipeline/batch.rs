@@ -7,6 +7,7 @@
 //! back, so the record is closed at the mark before it ([`Mark`]).
 
 use super::epochs::Ticket;
+use super::fold::{self, FoldMark, Folds, Spent};
 use super::{Answer, Position, Shared, keys, positions};
 use crate::counters::Tally;
 use crate::metrics::Counted;
@@ -23,6 +24,9 @@ use store::log::CommitError;
 use store::rows::{EventRows, KeptAnswer, RejectRows, RequestRows, TrafficRows};
 use tokio::sync::oneshot;
 
+/// Identities of events without a row that are kept in one row of the answers.
+const KEPT_TOGETHER: usize = 1024;
+
 /// The builders of all tables.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -37,6 +41,7 @@ pub(super) struct Rows {
 pub(super) struct Mark {
     rows: [usize; Table::ALL.len()],
     remembered: usize,
+    folds: FoldMark,
 }
 
 /// A request that has been read, and waits for its rows to be durable.
@@ -58,6 +63,8 @@ pub(super) struct Batch {
     pub(super) bytes: usize,
     /// Identities that were remembered for these rows.
     pub(super) remembered: Vec<u128>,
+    /// What is past the budget of its service.
+    pub(super) folds: Folds,
     /// Taken when the first request was begun.
     ticket: Option<Ticket>,
     /// A repeat of something that may not be durable yet was found: the answer must wait for it.
@@ -69,6 +76,7 @@ impl Batch {
     /// To be called before anything is looked up for a request.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.ticket.get_or_insert_with(|| shared.epochs.begin(|| shared.log.epoch()));
+        self.folds.begin();
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -76,6 +84,7 @@ impl Batch {
         Mark {
             rows: [rows.events.len(), rows.traffic.len(), rows.rejects.len(), rows.requests.len()],
             remembered: self.remembered.len(),
+            folds: self.folds.mark(),
         }
     }
 
@@ -111,10 +120,11 @@ impl Batch {
         let mut taken = std::mem::take(self);
         shared.repeats.forget(&taken.remembered[mark.remembered..]);
         taken.remembered.truncate(mark.remembered);
-        let record = taken.rows.encode(mark, encoder, shared.now());
+        let (folded, spent) = taken.folds.close(mark.folds, &mut taken.rows.events);
+        let record = taken.rows.encode(mark, &folded, encoder, shared.now());
         let (remembered, waiting, ticket) = (taken.remembered, taken.waiting, taken.ticket);
-        let mut promise =
-            Promise { shared: Arc::clone(shared), remembered, waiting, ticket, counted: Counted::default() };
+        let (shared, counted) = (Arc::clone(shared), Counted::default());
+        let mut promise = Promise { shared, remembered, spent, waiting, ticket, counted };
         match record {
             Ok((record, counted)) => {
                 promise.counted = counted;
@@ -129,9 +139,11 @@ impl Batch {
 
     /// Gives a batch up whose builders cannot be trusted any more.
     pub(super) fn abandon(self, shared: &Arc<Shared>, refusal: &Refusal) {
-        let Self { remembered, waiting, ticket, .. } = self;
+        let Self { remembered, folds, mut rows, waiting, ticket, .. } = self;
         let (shared, counted) = (Arc::clone(shared), Counted::default());
-        Promise { shared, remembered, waiting, ticket, counted }.refuse(refusal);
+        let mark = folds.mark();
+        let (_, spent) = folds.close(mark, &mut rows.events);
+        Promise { shared, remembered, spent, waiting, ticket, counted }.refuse(refusal);
     }
 
     /// True when it leans on a batch that may be refused without the log knowing that this one leans on it.
@@ -149,10 +161,17 @@ impl Rows {
     fn encode(
         &mut self,
         mark: Mark,
+        folded: &[u128],
         encoder: &mut Encoder,
         now: i64,
     ) -> Result<(Vec<u8>, Counted), CodecError> {
-        let [events, traffic, rejects, requests] = mark.rows;
+        let [events, traffic, rejects, mut requests] = mark.rows;
+        // A request that is taken back has left no answer, so these come right after the others.
+        for identities in folded.chunks(KEPT_TOGETHER) {
+            let key = identities.first().copied().unwrap_or_default();
+            self.requests.push(KeptAnswer { time: now, key, answer: &fold::kept(identities) });
+            requests += 1;
+        }
         let batches = [
             self.events.finish()?.slice(0, events),
             self.traffic.finish()?.slice(0, traffic),
@@ -177,6 +196,8 @@ impl Rows {
 pub(super) struct Promise {
     shared: Arc<Shared>,
     remembered: Vec<u128>,
+    /// Given back if nothing is stored.
+    spent: Spent,
     waiting: Vec<Waiting>,
     /// Given back last: when what was remembered is durable or forgotten.
     ticket: Option<Ticket>,
@@ -228,6 +249,7 @@ impl Promise {
     /// Says no to everyone: nothing of this is stored.
     pub(super) fn refuse(self, refusal: &Refusal) {
         self.shared.repeats.forget(&self.remembered);
+        self.spent.give_back();
         let now = self.shared.now();
         for waiting in self.waiting {
             self.shared.counters.refused(waiting.source, refusal);

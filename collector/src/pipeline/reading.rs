@@ -1,6 +1,7 @@
 //! One request while it is read: takes records one by one, turns them into rows, keeps the tally.
 
 use super::batch::Batch;
+use super::fold::{self, Folds, Place};
 use super::traffic::Traffic;
 use super::weight;
 use super::{Answer, Defaults, Rejected, Shared};
@@ -213,6 +214,29 @@ impl Rows<'_> {
         false
     }
 
+    fn store(&mut self, event: &Event<'_>) {
+        self.batch.bytes += weight::of_event(event);
+        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival });
+    }
+
+    /// Stores an event, or has a row of its like stand for it. What was remembered from `known` on is its identity.
+    fn store_within_budget(&mut self, event: &Event<'_>, known: usize) {
+        let (row, now) = (self.batch.rows.events.len(), self.shared.now());
+        match self.batch.folds.place(event, row, &self.shared.budgets, now) {
+            Place::Own => self.store(event),
+            Place::Rest { is_of_many } => self.store(&fold::rest_of(event, is_of_many)),
+            Place::Shared(row) => {
+                self.tally.over_budget += 1;
+                let Batch { folds, rows, remembered, bytes, .. } = &mut *self.batch;
+                // Only those of spans and log records are known again; calls with the failure of their span.
+                let own = remembered[known..].iter().copied();
+                let call = self.told.call.filter(|_| self.source == Source::OtlpTraces);
+                folds.fold(row, &mut rows.events, own.chain(call));
+                *bytes += Folds::BYTES;
+            }
+        }
+    }
+
     /// Remembers an identity together with this batch; true when it is new.
     fn remember(&mut self, identity: u128) -> bool {
         let is_new = self.shared.repeats.remember(identity, self.arrival);
@@ -237,6 +261,7 @@ impl Rows<'_> {
 
 impl Sink for Rows<'_> {
     fn event(&mut self, event: &Event<'_>) {
+        let known = self.batch.remembered.len();
         if self.is_repeat(event) {
             self.tally.repeats += 1;
             return;
@@ -244,8 +269,10 @@ impl Sink for Rows<'_> {
         self.tally.events += 1;
         self.tally.categories.add(event.category, 1);
         self.tally.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
-        self.batch.bytes += weight::of_event(event);
-        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival });
+        if self.shared.budgets.are_set() {
+            return self.store_within_budget(event, known);
+        }
+        self.store(event);
     }
 
     fn call(&mut self, call: &Call<'_>) {

@@ -3,6 +3,7 @@
 //! Rows that are not sealed become hot again, idempotency keys keep their answers, texts the place they were read to, and
 //! the failures of the last two minutes are known for repeats.
 
+use super::fold;
 use super::positions::Positions;
 use super::{Answer, Pipeline, Position, reading};
 use crate::limits::Limits;
@@ -32,6 +33,10 @@ pub struct Restored {
     answers: VecDeque<KeyAnswer>,
     answer_bytes: usize,
     positions: Positions,
+    /// Identities of events without a row, with the time they came; no more than are ever remembered.
+    folded: VecDeque<(i64, Vec<u128>)>,
+    folded_count: usize,
+    repeats: usize,
     /// Events in records that are not sealed.
     pub events: u64,
     /// Records that could not be understood; they stay in the log.
@@ -57,6 +62,9 @@ impl Restored {
             answers: VecDeque::new(),
             answer_bytes: 0,
             positions: Positions::default(),
+            folded: VecDeque::new(),
+            folded_count: 0,
+            repeats: limits.repeats,
             events: 0,
             unreadable: 0,
         }
@@ -69,11 +77,12 @@ impl Restored {
     pub fn take_sealed_answers(&mut self, since: i64) -> Result<(), LakeError> {
         let Some(lake) = self.lake.clone() else { return Ok(()) };
         let mut found = Vec::new();
-        let (keys, positions) = (self.keys, &mut self.positions);
+        let keys = self.keys;
         // To the end, however many answers there are: the newest position of a text that was quiet may stand far back.
         let mut visit = |requests: RecordBatch| {
-            let (answers, of_texts) = kept(&requests);
-            positions.extend(of_texts);
+            let Kept { answers, positions, folded } = Kept::of(&requests);
+            self.positions.extend(positions);
+            self.keep_folded(folded);
             if found.len() < keys {
                 found.extend(answers.into_iter().filter(|kept| kept.time >= since));
             }
@@ -96,9 +105,10 @@ impl Restored {
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
         let record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
-            let (answers, of_texts) = kept(&requests);
+            let Kept { answers, positions, folded } = Kept::of(&requests);
             self.keep(answers);
-            self.positions.extend(of_texts);
+            self.positions.extend(positions);
+            self.keep_folded(folded);
         }
         if self.lake.as_ref().is_none_or(|lake| lake.lacks(&record)) {
             self.events += record.rows[Table::Events as usize];
@@ -120,6 +130,21 @@ impl Restored {
     }
 }
 
+impl Restored {
+    /// Keeps the newest identities of events without a row.
+    fn keep_folded(&mut self, folded: Vec<(i64, Vec<u128>)>) {
+        for (time, identities) in folded {
+            self.folded_count += identities.len();
+            let place = self.folded.partition_point(|(earlier, _)| *earlier <= time);
+            self.folded.insert(place, (time, identities));
+            while self.folded_count > self.repeats {
+                let Some((_, oldest)) = self.folded.pop_front() else { break };
+                self.folded_count -= oldest.len();
+            }
+        }
+    }
+}
+
 impl Pipeline {
     /// Gives the pipeline its memory back. To be called before the first request.
     pub fn restore(&self, restored: Restored) {
@@ -130,6 +155,11 @@ impl Pipeline {
         }
         let window = i64::try_from(self.shared.limits.repeat_window.as_micros()).unwrap_or(i64::MAX);
         let oldest = now - window;
+        for (_, identities) in restored.folded.iter().filter(|(time, _)| *time >= oldest) {
+            for identity in identities {
+                self.shared.repeats.remember(*identity, now);
+            }
+        }
         if let Some(lake) = restored.lake {
             self.remember_sealed(&lake, oldest, now);
         }
@@ -237,22 +267,34 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
     texts.is_valid(row).then(|| u128::from_str_radix(texts.value(row), 16).ok()).flatten()
 }
 
-/// The answers and the positions that a record keeps.
-fn kept(requests: &RecordBatch) -> (Vec<KeyAnswer>, Vec<Position>) {
-    let column = |name| requests.column_by_name(name);
-    let texts = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-    let times = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-    let (mut answers, mut positions) = (Vec::new(), Vec::new());
-    let (Some(times), Some(keys), Some(kept)) = (times, texts("key"), texts("answer")) else {
-        return (answers, positions);
-    };
-    for row in 0..requests.num_rows() {
-        let text = kept.value(row);
-        if let Some(position) = Position::from_json(text) {
-            positions.push(position);
-        } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), Answer::from_json(text)) {
-            answers.push(KeyAnswer { time: times.value(row), key, answer });
+/// What a record keeps beside its rows.
+#[derive(Default)]
+struct Kept {
+    answers: Vec<KeyAnswer>,
+    positions: Vec<Position>,
+    /// Identities of events without a row, with the time they came.
+    folded: Vec<(i64, Vec<u128>)>,
+}
+
+impl Kept {
+    fn of(requests: &RecordBatch) -> Self {
+        let column = |name| requests.column_by_name(name);
+        let texts = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
+        let times = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        let mut found = Self::default();
+        let (Some(times), Some(keys), Some(kept)) = (times, texts("key"), texts("answer")) else {
+            return found;
+        };
+        for row in 0..requests.num_rows() {
+            let (time, text) = (times.value(row), kept.value(row));
+            if let Some(position) = Position::from_json(text) {
+                found.positions.push(position);
+            } else if let Some(identities) = fold::from_kept(text) {
+                found.folded.push((time, identities));
+            } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), Answer::from_json(text)) {
+                found.answers.push(KeyAnswer { time, key, answer });
+            }
         }
+        found
     }
-    (answers, positions)
 }

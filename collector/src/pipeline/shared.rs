@@ -6,6 +6,7 @@ use super::keys::Keys;
 use super::repeats::Repeats;
 use super::samples::Samples;
 use super::{Parts, StartError};
+use crate::budget::Budgets;
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -35,6 +36,7 @@ pub(super) struct Shared {
     pub(super) decoder: Arc<Decoder>,
     pub(super) counters: Counters,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) budgets: Budgets,
     pub(super) repeats: Repeats,
     pub(super) epochs: Arc<Epochs>,
     pub(super) keys: Keys,
@@ -62,8 +64,9 @@ impl Shared {
         getrandom::fill(&mut seed).map_err(std::io::Error::from)?;
         Ok(Self {
             limits,
-            metrics: Arc::new(Metrics::new(rules.registry())),
+            metrics: Arc::new(Metrics::new(rules.registry(), &limits)),
             rules,
+            budgets: Budgets::default(),
             log,
             hot,
             decoder: Arc::new(Decoder::current()?),

@@ -164,6 +164,10 @@ impl Deliver for ToPipeline {
     fn now(&self) -> i64 {
         self.pipeline.now()
     }
+
+    fn longest_line(&self) -> usize {
+        self.pipeline.longest_line()
+    }
 }
 
 /// Submits a request when there is room for it.

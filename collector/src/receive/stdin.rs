@@ -77,7 +77,7 @@ impl Stdin {
 
     /// Stores the whole records, and keeps the rest.
     fn store(&self, pending: &mut Pending, after: After) {
-        let longest = taxonomy::Limits::default().line_bytes + 1;
+        let longest = self.pipeline.longest_line() + 1;
         if pending.in_long_line {
             let end = memchr::memchr(b'\n', &pending.bytes);
             pending.in_long_line = end.is_none();

@@ -31,10 +31,11 @@ WITH tokens AS (
     min(time) FILTER (WHERE canonical = 'TOKEN_REVOKED') AS revoked_at,
     min(time) FILTER (WHERE canonical = 'TOKEN_EXPIRED') AS expired_at,
     min(time) FILTER (WHERE canonical = 'TOKEN_ALREADY_USED') AS replayed_at,
-    count(*) FILTER (
-      WHERE canonical = 'TOKEN_VALIDATED' OR (kind = 'error' AND category = 'TOKEN')
-    ) AS attempts,
-    count(*) FILTER (WHERE kind = 'error' AND category = 'TOKEN') AS refusals,
+    sum(CASE
+      WHEN canonical = 'TOKEN_VALIDATED' OR (kind = 'error' AND category = 'TOKEN') THEN coalesce(represents, 1)
+      ELSE 0
+    END) AS attempts,
+    sum(CASE WHEN kind = 'error' AND category = 'TOKEN' THEN coalesce(represents, 1) ELSE 0 END) AS refusals,
     max(time) AS last_seen
   FROM events
   WHERE token_hash IS NOT NULL

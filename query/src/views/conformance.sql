@@ -8,14 +8,14 @@
 --
 -- Filters on service and dialect choose files. For a time range unnest the findings of `errors`.
 WITH found AS (
-  SELECT service, dialect, time, event_id, message, unnest(findings) AS finding
+  SELECT service, dialect, time, event_id, message, represents, unnest(findings) AS finding
   FROM events
   WHERE kind = 'error'
 ),
 counted AS (
   SELECT
     service, dialect, finding,
-    count(*) AS errors,
+    sum(coalesce(represents, 1)) AS errors,
     last_value(message ORDER BY time, event_id) AS example,
     last_value(event_id ORDER BY time, event_id) AS example_event_id,
     max(time) AS last_seen
@@ -23,7 +23,7 @@ counted AS (
   GROUP BY service, dialect, finding
 ),
 totals AS (
-  SELECT service, dialect, count(*) AS errors
+  SELECT service, dialect, sum(coalesce(represents, 1)) AS errors
   FROM events
   WHERE kind = 'error'
   GROUP BY service, dialect

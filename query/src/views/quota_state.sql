@@ -9,7 +9,7 @@
 -- resets_at: When it starts anew: as was said, else when to come back, else as its name says (per_hour), both counted from observed_at
 -- retry_after_s: When to come back, in seconds, as was said last
 -- observed_at: When it was last spoken of
--- samples: How many events the pace is made of
+-- samples: How many rows the pace is made of; past the budget of its service, a row stands for several events that say the same
 --
 -- Filters on service choose files. A quota has started anew when less of it is used than before, or resets_at has come.
 WITH said AS (

@@ -19,11 +19,11 @@ SELECT
   category,
   template,
   fingerprint,
-  count(*) AS attempts,
+  sum(coalesce(represents, 1)) AS attempts,
   min(time) AS first_seen,
   max(time) AS last_seen,
   (arrow_cast(max(time), 'Int64') - arrow_cast(min(time), 'Int64')) / 1000000.0 AS span_s,
-  (count(*) - 1) * 60000000.0 / nullif(arrow_cast(max(time), 'Int64') - arrow_cast(min(time), 'Int64'), 0)
+  (sum(coalesce(represents, 1)) - 1) * 60000000.0 / nullif(arrow_cast(max(time), 'Int64') - arrow_cast(min(time), 'Int64'), 0)
     AS attempts_per_minute,
   bool_or(retryable) AS retryable,
   min(recovery) AS recovery
@@ -32,4 +32,4 @@ WHERE kind = 'error' AND coalesce(client, session_id) IS NOT NULL
 GROUP BY
   time_bucket('10 minutes', time), service, coalesce(client, session_id), operation, canonical, category, template,
   fingerprint
-HAVING count(*) >= 3
+HAVING sum(coalesce(represents, 1)) >= 3

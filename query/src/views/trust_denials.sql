@@ -32,5 +32,6 @@ SELECT
   request_id,
   trace_id,
   event_id,
+  coalesce(represents, 1) AS represents,
   date
 FROM ladder

@@ -6,8 +6,8 @@
 use super::name::Name;
 use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Builder,
-    ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Array,
+    Int64Builder, ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, TimeUnit};
@@ -141,6 +141,36 @@ impl Kind for Hash {
 
     fn finish(&mut self) -> ArrayRef {
         self.0.finish()
+    }
+}
+
+/// How many things a row stands for. It is never null in what we write, and can grow while rows are gathered.
+#[derive(Default)]
+pub struct Count(Vec<i64>);
+
+impl Count {
+    /// The row stands for so many more.
+    pub(super) fn add(&mut self, row: usize, more: i64) {
+        if let Some(count) = self.0.get_mut(row) {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+impl Kind for Count {
+    type Cell<'a> = i64;
+
+    fn data_type() -> DataType {
+        DataType::Int64
+    }
+
+    #[inline]
+    fn push(&mut self, cell: Option<i64>) {
+        self.0.push(cell.unwrap_or(1));
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        Arc::new(Int64Array::from(std::mem::take(&mut self.0)))
     }
 }
 

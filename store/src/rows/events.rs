@@ -1,6 +1,8 @@
 //! The `events` table: every error, warning and audit event.
 
-use super::column::{FindingWords, Flag, Hash, Identity, Json, Number, OneOf, Small, Text, Time, Whole};
+use super::column::{
+    Count, FindingWords, Flag, Hash, Identity, Json, Number, OneOf, Small, Text, Time, Whole,
+};
 use super::name::Name;
 use crate::schema::Table;
 use taxonomy::{Category, DangerLevel, Dialect, Event, QuotaLevel, Recovery, Severity};
@@ -60,5 +62,13 @@ super::table! {
         batch_index: Whole = row.event.batch_index, optional, "Its place in a batch";
         details: Json = row.event.details, optional, "The payload's details, as JSON, without secrets";
         attributes: Json = row.event.attributes, optional, "What else the record holds, as JSON, without secrets";
+        represents: Count = Some(1), optional, "How many events the row stands for: 1, or more of the same sort past the budget of their service";
+    }
+}
+
+impl EventRows {
+    /// A row that is there already stands for so many more events, or for so many fewer again.
+    pub fn represent(&mut self, row: usize, more: i64) {
+        self.represents.add(row, more);
     }
 }

@@ -77,9 +77,23 @@ fn an_event_comes_out_as_it_went_in() {
     assert_eq!(stored.len(), LINES.len());
     for (mut stored, expected) in stored.into_iter().zip(both.printed) {
         assert_eq!(stored["ingested_at"], "2023-11-14T22:13:20Z");
-        stored.as_object_mut().unwrap().remove("ingested_at");
+        assert_eq!(stored["represents"], 1);
+        for column in ["ingested_at", "represents"] {
+            stored.as_object_mut().unwrap().remove(column);
+        }
         assert_eq!(stored, expected);
     }
+}
+
+#[test]
+fn a_row_can_stand_for_more() {
+    let mut both = classified(&LINES);
+    both.rows.represent(1, 4);
+    both.rows.represent(1, -1);
+    both.rows.represent(99, 1);
+    let stored = printed(Table::Events, &both.rows.finish().unwrap());
+    let represented: Vec<_> = stored.iter().map(|row| row["represents"].as_i64().unwrap()).collect();
+    assert_eq!(represented, [1, 4, 1, 1, 1]);
 }
 
 #[test]

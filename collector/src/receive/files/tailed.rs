@@ -160,11 +160,16 @@ impl Tailed {
         self.position() == self.stamp.size
     }
 
-    /// Reads what comes next.
-    pub(super) fn next(&mut self, now: Instant, times: &Times) -> io::Result<Next> {
+    /// What it holds and was not delivered yet, in bytes; nobody knows that of an archive.
+    pub(super) fn lag(&self) -> u64 {
+        if self.is_packed() { 0 } else { self.stamp.size.saturating_sub(self.position()) }
+    }
+
+    /// Reads what comes next: one more than the longest line, so that it is refused for its length.
+    pub(super) fn next(&mut self, now: Instant, times: &Times, longest_line: usize) -> io::Result<Next> {
         let known = if self.is_packed() { 0 } else { self.before.len() };
         let place = self.position() - known as u64;
-        let mut read = self.reader.read(place, known + window())?;
+        let mut read = self.reader.read(place, known + longest_line + SLACK + 1)?;
         if !self.is_packed() {
             // It may have been emptied while it was read.
             let is_shorter = self.reader.metadata()?.len() < place + read.bytes.len() as u64;
@@ -269,11 +274,6 @@ impl Tailed {
         self.path = path;
         self.exhausted = None;
     }
-}
-
-/// As much as is read at once: one more than the longest line, so that it is refused for its length.
-fn window() -> usize {
-    taxonomy::Limits::default().line_bytes + SLACK + 1
 }
 
 fn end_of(bytes: &[u8]) -> &[u8] {

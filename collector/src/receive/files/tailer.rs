@@ -37,6 +37,11 @@ pub(super) trait Deliver {
 
     /// Microseconds since 1970, now.
     fn now(&self) -> i64;
+
+    /// A longer line is refused.
+    fn longest_line(&self) -> usize {
+        taxonomy::Limits::DEFAULT.line_bytes
+    }
 }
 
 /// How a round went.
@@ -69,8 +74,8 @@ pub(super) struct Tailer<D> {
     waits: HashMap<FileId, Wait>,
     /// Archives, since when they are as they are.
     steady: HashMap<FileId, (Stamp, Instant)>,
-    /// Files that could not be read, and when to try again.
-    troubled: HashMap<PathBuf, Instant>,
+    /// Files that could not be read, as they were, and when to try again if they stay so.
+    troubled: HashMap<PathBuf, (Stamp, Instant)>,
     matched: HashSet<u64>,
     next_look: Option<Instant>,
     next_save: Option<Instant>,
@@ -116,6 +121,7 @@ impl<D: Deliver> Tailer<D> {
             self.save();
         }
         self.to.counters().open.set(self.files.len() as u64);
+        self.to.counters().lag.set(self.files.iter().map(Tailed::lag).sum());
         round
     }
 
@@ -172,14 +178,15 @@ impl<D: Deliver> Tailer<D> {
             return true;
         }
         self.resting.remove(&file.id);
-        let is_troubled = self.troubled.get(&file.path).is_some_and(|due| now < *due);
+        let is_troubled =
+            self.troubled.get(&file.path).is_some_and(|(stamp, due)| *stamp == file.stamp && now < *due);
         if is_troubled || !self.is_steady(file, now) || !self.has_room() {
             return false;
         }
         match self.open(file, now) {
             Ok(opened) => opened,
             Err(error) => {
-                self.trouble(&file.path, &error, now);
+                self.trouble(&file.path, file.stamp, &error, now);
                 false
             }
         }
@@ -323,13 +330,13 @@ impl<D: Deliver> Tailer<D> {
 
     fn drop_troubled(&mut self, place: usize, error: &io::Error, now: Instant) {
         let file = self.files.swap_remove(place);
-        self.trouble(&file.path, error, now);
+        self.trouble(&file.path, file.stamp, error, now);
     }
 
-    /// Says once that a file cannot be read; it is tried again.
-    fn trouble(&mut self, path: &Path, error: &io::Error, now: Instant) {
+    /// Says once that a file cannot be read; it is tried again after a while, or when it has changed.
+    fn trouble(&mut self, path: &Path, stamp: Stamp, error: &io::Error, now: Instant) {
         self.to.counters().unreadable.add(1);
-        if self.troubled.insert(path.to_owned(), now + self.times.retry).is_none() {
+        if self.troubled.insert(path.to_owned(), (stamp, now + self.times.retry)).is_none() {
             let path = path.display();
             tracing::warn!("cannot read {path}: {error}; check its permissions, it is tried again");
         }
@@ -340,6 +347,7 @@ impl<D: Deliver> Tailer<D> {
         let mut batches = Vec::new();
         let mut is_busy = false;
         let mut troubles = Vec::new();
+        let longest_line = self.to.longest_line();
         for step in 0..self.files.len() {
             if batches.len() == IN_FLIGHT {
                 is_busy = true;
@@ -350,7 +358,7 @@ impl<D: Deliver> Tailer<D> {
             if !file.may_have_more(now, &self.times) {
                 continue;
             }
-            match file.next(now, &self.times) {
+            match file.next(now, &self.times, longest_line) {
                 Ok(Next::Batch(batch)) => batches.push((place, *batch)),
                 Ok(Next::Passed) => is_busy = true,
                 Ok(Next::Nothing) => {}

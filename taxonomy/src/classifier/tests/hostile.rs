@@ -14,6 +14,32 @@ fn unreadable_records_say_why() {
     assert_eq!(notes_with("", b"level=\xff\xfe"), ["? invalid_utf8"]);
 }
 
+/// Guarantee: the deepest nesting that can be allowed is walked within the stack of a worker, in details and attributes.
+#[test]
+fn the_deepest_that_can_be_set_is_survived() {
+    let limits = Limits { json_depth: 256, ..Limits::DEFAULT };
+    assert_eq!(limits.check(), Ok(()));
+    assert!(Limits { json_depth: 257, ..limits }.check().is_err());
+    let deep = format!("{}1{}", "{\"a\":".repeat(240), "}".repeat(240));
+    let record = format!(
+        r#"{{"x":{deep},"success":false,"error":{{"code":"TOKEN_EXPIRED","message":"m","details":{deep}}}}}"#
+    );
+    struct Kept(usize);
+    impl Sink for Kept {
+        fn event(&mut self, event: &Event<'_>) {
+            self.0 += event.details.map_or(0, str::len).min(event.attributes.map_or(0, str::len));
+        }
+        fn call(&mut self, _: &Call<'_>) {}
+        fn unrecognized(&mut self, reason: Reason) {
+            panic!("{reason}");
+        }
+    }
+    let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, limits);
+    let mut kept = Kept(0);
+    Classifier::new(Arc::new(rules)).classify(record.as_bytes(), &Origin::default(), &mut kept);
+    assert!(kept.0 > 1_000, "{}", kept.0);
+}
+
 #[test]
 fn odd_codes_are_survived() {
     for code in ["null", "{}", "[]", "true", "1.5", "\"\"", "1e300", "99999999999999999999999"] {

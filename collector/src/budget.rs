@@ -1,0 +1,303 @@
+//! Budgets: how many events of a service are stored one by one, so that one noisy service cannot starve the rest.
+//!
+//! A budget is a bucket of tokens that fills at a rate and holds ten seconds' worth. An event that finds a token is
+//! stored as ever; one that finds none is past the budget, and shares a row with its like (`pipeline::fold`).
+//!
+//! What always holds: within its budget nothing changes for a service; buckets are bounded in number, whatever names are
+//! sent; and taking a token waits for nobody. A bucket that is full again says nothing and can be forgotten, so that
+//! names of the past do not take the place of those of now.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A bucket holds what fills it in so long, in nanoseconds.
+const BURST: i64 = 10 * SECOND;
+const SECOND: i64 = 1_000_000_000;
+/// No faster rate can be told apart from none.
+const FASTEST: i64 = SECOND;
+/// Services that have a bucket of their own; the rest share one.
+const BUCKETS: usize = 4096;
+/// Buckets are looked through for full ones at most so often, in microseconds.
+const SWEEP: i64 = 1_000_000;
+
+/// How many events of every service, or of one, are stored one by one: `10000/s`, `orders=500/min`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Whose; of every service that has none of its own if this is not given.
+    pub service: Option<String>,
+    /// How long one event takes to be affordable again, in nanoseconds.
+    interval: i64,
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (service, rate) = match text.rsplit_once('=') {
+            Some((service, rate)) => (Some(service.trim()), rate),
+            None => (None, text),
+        };
+        let is_named = service.is_none_or(|service| !service.is_empty());
+        match interval(rate).filter(|_| is_named) {
+            Some(interval) => Ok(Self { service: service.map(str::to_owned), interval }),
+            None => Err("give a budget as in 10000/s, 600/min or orders=500/s".to_owned()),
+        }
+    }
+}
+
+fn interval(rate: &str) -> Option<i64> {
+    let (events, per) = rate.trim().split_once('/')?;
+    let time = match per.trim() {
+        "s" => SECOND,
+        "min" => 60 * SECOND,
+        _ => return None,
+    };
+    let events = events.trim().parse::<i64>().ok().filter(|events| (1..=FASTEST).contains(events))?;
+    Some(time / events)
+}
+
+/// The tokens of one service, as the time up to which they are spent: it lags behind now by what is left.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    interval: i64,
+    /// As far as it can lag: never less than one event.
+    burst: i64,
+    spent_until: AtomicI64,
+}
+
+impl Bucket {
+    fn new(interval: i64) -> Self {
+        Self { interval, burst: BURST.max(interval), spent_until: AtomicI64::new(i64::MIN) }
+    }
+
+    /// Takes a token, if there is one. Time is in microseconds since 1970.
+    pub(crate) fn take(&self, now: i64) -> bool {
+        let now = now.saturating_mul(1_000);
+        let spend = |until: i64| {
+            // Spent far ahead of now: the clock was set back. Nobody is to wait until it has caught up.
+            let was_set_back = until > now.saturating_add(self.burst);
+            let until =
+                if was_set_back { now - self.interval } else { until.max(now.saturating_sub(self.burst)) };
+            let next = until.saturating_add(self.interval);
+            (next <= now).then_some(next)
+        };
+        self.spent_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok()
+    }
+
+    /// Gives tokens back for events that were not stored after all.
+    pub(crate) fn give_back(&self, count: u64) {
+        let time = self.interval.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+        self.spent_until.fetch_sub(time.min(BURST.max(self.interval)), Ordering::Relaxed);
+    }
+
+    fn is_full(&self, now: i64) -> bool {
+        self.spent_until.load(Ordering::Relaxed) <= now.saturating_mul(1_000).saturating_sub(self.burst)
+    }
+}
+
+/// What a service may spend.
+#[derive(Debug, Clone)]
+pub(crate) enum Purse {
+    /// It has no budget.
+    Bottomless,
+    Own(Arc<Bucket>),
+    /// One of too many services: all of these have one bucket.
+    Shared(Arc<Bucket>),
+}
+
+/// The budgets of all services. None until they are set.
+#[derive(Debug, Default)]
+pub struct Budgets {
+    are_set: AtomicBool,
+    buckets: RwLock<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    /// Of services without one of their own.
+    every: Option<i64>,
+    named: HashMap<Box<str>, Arc<Bucket>>,
+    met: HashMap<Box<str>, Arc<Bucket>>,
+    others: Option<Arc<Bucket>>,
+    /// When full ones were last looked for.
+    swept: i64,
+}
+
+impl Budgets {
+    /// Replaces all budgets; of several for the same service the last holds. Everybody begins with a full bucket.
+    pub fn set(&self, budgets: &[Budget]) {
+        let mut buckets = Buckets::default();
+        for Budget { service, interval } in budgets {
+            match service {
+                Some(service) => {
+                    buckets.named.insert(service.as_str().into(), Arc::new(Bucket::new(*interval)));
+                }
+                None => buckets.every = Some(*interval),
+            }
+        }
+        buckets.others = buckets.every.map(|interval| Arc::new(Bucket::new(interval)));
+        *self.buckets.write().unwrap_or_else(PoisonError::into_inner) = buckets;
+        self.are_set.store(!budgets.is_empty(), Ordering::Relaxed);
+    }
+
+    /// False when nothing has to be looked at.
+    #[inline]
+    pub(crate) fn are_set(&self) -> bool {
+        self.are_set.load(Ordering::Relaxed)
+    }
+
+    /// What a service may spend. Time is in microseconds since 1970.
+    pub(crate) fn of(&self, service: &str, now: i64) -> Purse {
+        let known = self.buckets.read().unwrap_or_else(PoisonError::into_inner).find(service);
+        known.unwrap_or_else(|| {
+            self.buckets.write().unwrap_or_else(PoisonError::into_inner).meet(service, now)
+        })
+    }
+}
+
+impl Buckets {
+    fn find(&self, service: &str) -> Option<Purse> {
+        let own = self.named.get(service).or_else(|| self.met.get(service));
+        let own = own.map(|bucket| Purse::Own(Arc::clone(bucket)));
+        own.or_else(|| self.every.is_none().then_some(Purse::Bottomless))
+    }
+
+    fn meet(&mut self, service: &str, now: i64) -> Purse {
+        if let Some(purse) = self.find(service) {
+            return purse;
+        }
+        let (Some(interval), Some(others)) = (self.every, &self.others) else { return Purse::Bottomless };
+        if self.met.len() >= BUCKETS && now.abs_diff(self.swept) >= SWEEP.unsigned_abs() {
+            self.swept = now;
+            self.met.retain(|_, bucket| !bucket.is_full(now));
+        }
+        if self.met.len() >= BUCKETS {
+            return Purse::Shared(Arc::clone(others));
+        }
+        let bucket = Arc::new(Bucket::new(interval));
+        self.met.insert(service.into(), Arc::clone(&bucket));
+        Purse::Own(bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000;
+    const NOW: i64 = 1_700_000_000 * S;
+
+    fn bucket(rate: &str) -> Bucket {
+        Bucket::new(interval(rate).unwrap())
+    }
+
+    fn taken(bucket: &Bucket, tries: usize, now: i64) -> usize {
+        (0..tries).filter(|_| bucket.take(now)).count()
+    }
+
+    #[test]
+    fn budgets_are_read() {
+        let of = |text: &str| text.parse::<Budget>().map(|budget| (budget.service, budget.interval));
+        assert_eq!(of("10000/s"), Ok((None, 100_000)));
+        assert_eq!(of("orders=500/s"), Ok((Some("orders".to_owned()), 2_000_000)));
+        assert_eq!(of("a=b = 60 / min"), Ok((Some("a=b".to_owned()), SECOND)));
+        for bad in ["", "10", "0/s", "-1/s", "1.5/s", "10/h", "=10/s", "orders=", "10/s/s", "2000000000/s"] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_burst_of_ten_seconds_then_the_rate() {
+        let bucket = bucket("100/s");
+        assert_eq!(taken(&bucket, 5_000, NOW), 1_000);
+        assert_eq!(taken(&bucket, 5_000, NOW + S / 2), 50);
+        assert_eq!(taken(&bucket, 5_000, NOW + 3 * S / 2), 100);
+        assert_eq!(taken(&bucket, 5_000, NOW + 3_600 * S), 1_000, "and no more, however long it was quiet");
+        assert!(!bucket.is_full(NOW + 3_600 * S + 9 * S) && bucket.is_full(NOW + 3_600 * S + 10 * S));
+    }
+
+    #[test]
+    fn the_slowest_budget_has_room_for_one() {
+        let bucket = bucket("1/min");
+        assert_eq!(taken(&bucket, 10, NOW), 1);
+        assert_eq!(taken(&bucket, 10, NOW + 59 * S), 0);
+        assert_eq!(taken(&bucket, 10, NOW + 60 * S), 1);
+    }
+
+    #[test]
+    fn tokens_come_back() {
+        let bucket = bucket("10/s");
+        assert_eq!(taken(&bucket, 500, NOW), 100);
+        bucket.give_back(7);
+        assert_eq!(taken(&bucket, 500, NOW), 7);
+        bucket.give_back(u64::MAX);
+        assert_eq!(taken(&bucket, 500, NOW), 100, "no more than it holds");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_starves_nobody() {
+        let bucket = bucket("10/s");
+        assert_eq!(taken(&bucket, 500, NOW), 100);
+        let earlier = NOW - 86_400 * S;
+        assert_eq!(taken(&bucket, 500, earlier), 1);
+        assert_eq!(taken(&bucket, 500, earlier + S), 10);
+    }
+
+    #[test]
+    fn many_takers_get_no_more_than_one() {
+        let bucket = bucket("100/s");
+        let takers = || {
+            std::thread::scope(|scope| {
+                let takers: Vec<_> = (0..4).map(|_| scope.spawn(|| taken(&bucket, 1_000, NOW))).collect();
+                takers.into_iter().map(|taker| taker.join().unwrap()).sum::<usize>()
+            })
+        };
+        assert_eq!(takers(), 1_000);
+    }
+
+    fn budgets(words: &[&str]) -> Budgets {
+        let budgets = Budgets::default();
+        assert!(!budgets.are_set());
+        budgets.set(&words.iter().map(|word| word.parse().unwrap()).collect::<Vec<_>>());
+        budgets
+    }
+
+    fn burst(purse: &Purse) -> Option<usize> {
+        match purse {
+            Purse::Bottomless => None,
+            Purse::Own(bucket) | Purse::Shared(bucket) => Some(taken(bucket, 400, NOW)),
+        }
+    }
+
+    #[test]
+    fn a_service_has_its_own_budget_or_that_of_every_one() {
+        let all = budgets(&["10/s", "orders=20/s", "orders=30/s"]);
+        assert!(all.are_set());
+        assert_eq!(burst(&all.of("orders", NOW)), Some(300));
+        assert_eq!(burst(&all.of("orders", NOW)), Some(0), "the same bucket");
+        assert_eq!(burst(&all.of("stock", NOW)), Some(100));
+        let one = budgets(&["orders=20/s"]);
+        assert_eq!(burst(&one.of("stock", NOW)), None);
+        assert_eq!(burst(&one.of("orders", NOW)), Some(200));
+        one.set(&[]);
+        assert!(!one.are_set());
+    }
+
+    /// A million names cannot take more than so many buckets, and not those of who comes later.
+    #[test]
+    fn names_past_the_bound_share_a_bucket_until_others_are_quiet() {
+        let budgets = budgets(&["1/s", "named=5/s"]);
+        for number in 0..BUCKETS {
+            assert_eq!(burst(&budgets.of(&format!("s{number}"), NOW)), Some(10));
+        }
+        let shared = |purse: Purse| matches!(purse, Purse::Shared(_));
+        assert!(shared(budgets.of("one more", NOW)) && shared(budgets.of("another", NOW)));
+        assert_eq!(burst(&budgets.of("one more", NOW)), Some(10));
+        assert_eq!(burst(&budgets.of("another", NOW)), Some(0));
+        assert_eq!(burst(&budgets.of("named", NOW)), Some(50));
+        assert!(!shared(budgets.of("one more", NOW + 11 * S)));
+        assert!(budgets.buckets.read().unwrap().met.len() == 1);
+    }
+}
