@@ -4,6 +4,7 @@
 
 mod rotated;
 mod stdin;
+mod unreadable;
 mod writer;
 
 use super::server::{Server, dump};
