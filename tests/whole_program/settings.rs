@@ -88,6 +88,47 @@ fn the_later_word_wins() {
     }
 }
 
+/// Scenario: a server with small limits of each library, from the file, the environment and flags.
+/// Guarantee: they hold, and say what they are; limits that do not fit together stop the start.
+#[test]
+fn limits_that_are_set_hold() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "some.toml",
+        "[limit]\nline_bytes = \"128KiB\"\ncompressed_bytes = \"256KiB\"\nbody_bytes = \"256KiB\"\nlarge_bytes = \"128KiB\"\n",
+    );
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_faultline"));
+    serve.env("FAULTLINE_QUERY_COLUMNS", "2");
+    let flags = ["--settings", &file, "--limit-services", "1", "--limit-message-bytes", "600"];
+    let server = Server::run(&folder, serve, &flags);
+    let failure = |service: &str, padding: usize| {
+        let message = "x ".repeat(padding / 2);
+        format!(
+            r#"{{"service":"{service}","success":false,"error":{{"code":"INTERNAL_ERROR","message":"{message}"}}}}"#
+        )
+    };
+    let lines = [failure("one", 10), failure("two", 2_000), failure("one", 200_000)].join("\n");
+    let answer = server.post_lines(&lines).is(200).json();
+    assert_eq!((&answer["events"], &answer["rejected"][0]["line"]), (&2.into(), &3.into()), "{answer}");
+    server.post_lines(&[failure("one", 200_000), failure("one", 100_000)].join("\n")).is(413);
+    let events = server.dump("events");
+    let longest = events.iter().filter_map(|event| event["message"].as_str()).map(str::len).max();
+    assert_eq!((events.len(), longest), (2, Some(600)));
+    let metrics = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
+    assert!(metrics.contains("service=\"one\"") && !metrics.contains("service=\"two\""), "{metrics}");
+    let headers = [("Content-Type", "text/plain")];
+    let asked = |query: &[u8]| {
+        super::server::ask(server.address("web"), "POST", "/api/v1/sql", &headers, query).expect("an answer")
+    };
+    asked(b"SELECT 1, 2").is(200);
+    assert!(String::from_utf8_lossy(&asked(b"SELECT 1, 2, 3").body).contains("at most 2 are given"));
+
+    let output = command(&["serve", "--limit-line-bytes", "4KiB"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("limit.message_bytes (8192) must be at most limit.line_bytes (4096)"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 /// Scenario: a server whose file is changed three times: to more logging, to nonsense, and to something that needs a restart.
 /// Guarantee: the first is used at once, the second changes nothing and is told, the third is named.
 #[test]
