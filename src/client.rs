@@ -134,8 +134,9 @@ pub(crate) fn away(url: &str, error: &(dyn std::error::Error + 'static)) -> Stri
 }
 
 /// Somebody was there, and is not any more.
-pub(crate) fn broken(url: &str, error: &dyn std::error::Error) -> String {
-    format!("the connection to {url} broke: {}", innermost(error))
+pub(crate) fn broken(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
+    let remedy = trust::remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    format!("the connection to {url} broke: {}{remedy}", innermost(error))
 }
 
 /// What an error comes from: the outer ones only say that there was one.

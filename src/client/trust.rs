@@ -74,17 +74,15 @@ fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
 
 /// What to do when a handshake failed; nothing is said about other errors.
 pub(super) fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    let mut cause = Some(error);
-    while let Some(current) = cause {
-        // An error of IO hides what it is made of from `source`.
-        let inner = current.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| current.downcast_ref());
-        if let Some(tls) = tls {
-            return Some(of_tls(tls));
-        }
-        cause = current.source();
-    }
-    None
+    handshake(error).map(of_tls)
+}
+
+/// What is wrong with a handshake, however deep inside.
+fn handshake<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    // Errors of IO hide what they are made of from `source`.
+    let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    let inside = inside.map(|inside| inside as &(dyn Error + 'static));
+    error.downcast_ref().or_else(|| handshake(inside.or_else(|| error.source())?))
 }
 
 fn of_tls(error: &rustls::Error) -> &'static str {

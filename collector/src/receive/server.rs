@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -45,6 +45,9 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(10), Duration::fro
 /// What a client is told that does not encrypt where it has to.
 const IN_THE_CLEAR: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
     {\"error\":{\"code\":\"tls_required\",\"message\":\"this listener speaks TLS\",\"remedy\":\"use https://\"}}\n";
+
+/// How long such a client may go on before it has read that.
+const HEARD_OUT: Duration = Duration::from_secs(1);
 
 /// What became of connections. Shared with whoever exports it.
 #[derive(Debug, Default)]
@@ -230,10 +233,22 @@ async fn encrypt(mut stream: TcpStream, tls: &Tls, limit: Duration) -> io::Resul
     timeout(limit, stream.peek(&mut first)).await??;
     if first != [tls::FIRST_BYTE] {
         tls.count_failure();
-        timeout(limit, stream.write_all(IN_THE_CLEAR.as_bytes())).await??;
+        timeout(limit, tell(&mut stream, IN_THE_CLEAR.as_bytes())).await??;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the peer does not speak TLS"));
     }
     tls.accept(stream, Protocol::Http, limit).await
+}
+
+/// Says something, and hears the peer out for a moment: a plain close would reset the connection before it is read.
+async fn tell(stream: &mut TcpStream, text: &[u8]) -> io::Result<()> {
+    stream.write_all(text).await?;
+    stream.shutdown().await?;
+    let hear_out = async {
+        let mut scrap = [0; 4096];
+        while stream.read(&mut scrap).await.is_ok_and(|read| read > 0) {}
+    };
+    drop(timeout(HEARD_OUT, hear_out).await);
+    Ok(())
 }
 
 async fn serve_stream<S>(

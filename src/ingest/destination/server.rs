@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// The connection ended early: what became of the piece will show when it is sent again.
-    fn broken(&self, error: &dyn std::error::Error) -> No {
+    fn broken(&self, error: &(dyn std::error::Error + 'static)) -> No {
         let reason = client::broken(&self.url, error);
         No::Later { after: Duration::from_millis(500), reason, is_grave: false }
     }
