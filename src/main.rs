@@ -11,6 +11,7 @@ mod classify;
 mod client;
 mod codes;
 mod completions;
+mod dashboards;
 mod dump;
 mod ingest;
 mod input;
@@ -69,6 +70,7 @@ enum Command {
     Classify(classify::Arguments),
     Codes(codes::Arguments),
     Completions(completions::Arguments),
+    Dashboards(dashboards::Arguments),
     Dump(dump::Arguments),
     Ingest(ingest::Arguments),
     Serve(Box<serve::Arguments>),
@@ -132,6 +134,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Classify(arguments) => classify::run(&arguments, jiff::Timestamp::now().as_microsecond()),
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Dashboards(arguments) => dashboards::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -6,6 +6,8 @@ use prometheus::proto::MetricType;
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
+    /// What sources of dashboards call it, after an `@`: the name of its constant here.
+    pub word: &'static str,
     /// Its name.
     pub name: &'static str,
     /// Counter, gauge or histogram.
@@ -30,6 +32,7 @@ macro_rules! metrics {
         $(
             #[doc = $about]
             pub const $constant: Metric = Metric {
+                word: stringify!($constant),
                 name: $name,
                 kind: MetricType::$kind,
                 labels: &[$($label),*],

@@ -1,0 +1,86 @@
+//! The Grafana dashboards: up to date, well made, valid, and full of data.
+//!
+//! | file | proves |
+//! |---|---|
+//! | `fresh` | the committed JSON is what the sources say; the command writes it |
+//! | `lint` | what Grafana's own linter asks for, and what we ask for besides |
+//! | `schema` | Grafana's published schema, and what is provisioned |
+//! | `live` | every query of every panel, asked of a real Prometheus and of the PostgreSQL door |
+//! | `filled` | how Grafana fills in a query before it sends it |
+
+mod filled;
+mod fresh;
+mod lint;
+mod live;
+mod schema;
+
+use super::support::root;
+use serde_json::Value;
+
+/// The dashboards by the names of their files.
+const NAMES: [&str; 6] = ["overview", "service", "quotas", "trust", "explorer", "health"];
+
+/// A committed dashboard.
+struct Dashboard {
+    name: &'static str,
+    json: Value,
+}
+
+fn dashboards() -> Vec<Dashboard> {
+    let read = |name: &'static str| {
+        let text = std::fs::read_to_string(root().join(file(name))).expect("a dashboard");
+        Dashboard { name, json: serde_json::from_str(&text).expect("JSON") }
+    };
+    NAMES.into_iter().map(read).collect()
+}
+
+fn file(name: &str) -> String {
+    format!("dashboards/grafana/{name}.json")
+}
+
+/// The items of a list.
+#[track_caller]
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_else(|| panic!("no list: {value}"))
+}
+
+/// A text.
+#[track_caller]
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+impl Dashboard {
+    /// Its panels, without the headings.
+    fn panels(&self) -> impl Iterator<Item = &Value> {
+        list(&self.json["panels"]).iter().filter(|panel| panel["type"] != "row")
+    }
+
+    fn variables(&self) -> &[Value] {
+        list(&self.json["templating"]["list"])
+    }
+
+    /// Every text of a query: of panels, of variables and of annotations, with whose it is.
+    fn queries(&self) -> Vec<(String, &str)> {
+        let mut queries = Vec::new();
+        for panel in self.panels() {
+            for target in list(&panel["targets"]) {
+                let query = target["expr"].as_str().or(target["rawSql"].as_str()).expect("a query");
+                queries.push((self.place(panel), query));
+            }
+        }
+        for variable in self.variables().iter().filter(|variable| variable["type"] == "query") {
+            let query = variable["query"].as_str().or(variable["query"]["query"].as_str()).expect("a query");
+            queries.push((format!("{}: variable {}", self.name, variable["name"]), query));
+        }
+        for annotation in list(&self.json["annotations"]["list"]).iter().filter(|one| one["expr"].is_string()) {
+            queries.push((format!("{}: annotation", self.name), text(&annotation["expr"])));
+        }
+        queries
+    }
+
+    /// Where a panel is, for messages.
+    fn place(&self, panel: &Value) -> String {
+        format!("{}: '{}'", self.name, text(&panel["title"]))
+    }
+}
