@@ -10,6 +10,7 @@ mod whole_program {
     mod codes_page;
     mod completions;
     mod corpus;
+    mod dashboards;
     mod denied;
     mod durability;
     mod example_log;

@@ -1,7 +1,7 @@
 //! All dashboards together, and one of them as Grafana's document.
 
 use super::source::{Annotation, Dashboard, Kind, Panel, Style, Variable, VariableKind};
-use super::{layout, panel, query, variable, words};
+use super::{layout, link, panel, query, variable, words};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
 
@@ -166,20 +166,11 @@ fn file(name: &str) -> String {
 
 /// The other dashboards, with the same time and the same choices; and the runbook.
 fn links_at_the_top() -> Value {
-    let link = |title: &str, kind: &str, icon: &str| {
-        json!({
-            "title": title, "type": kind, "icon": icon, "tooltip": "", "tags": [], "url": "", "asDropdown": false,
-            "targetBlank": false, "includeVars": false, "keepTime": false,
-        })
-    };
-    let mut others = link("Dashboards", "dashboards", "dashboard");
-    others["tags"] = json!([TAG]);
-    others["includeVars"] = json!(true);
-    others["keepTime"] = json!(true);
-    let mut runbook = link("Runbook", "link", "doc");
-    runbook["url"] = json!("${collector}/runbook");
-    runbook["targetBlank"] = json!(true);
-    json!([others, runbook])
+    let others = json!({
+        "title": "Dashboards", "type": "dashboards", "url": "", "icon": "dashboard", "tooltip": "", "tags": [TAG],
+        "asDropdown": false, "targetBlank": false, "includeVars": true, "keepTime": true,
+    });
+    json!([others, link::outside("Runbook", "${collector}/runbook")])
 }
 
 /// Notes that people make in Grafana, which every dashboard of its own has as well.

@@ -46,7 +46,15 @@ fn shared_data_sources(book: &Book, from: &Dashboard, to: &Dashboard) -> anyhow:
 pub(super) fn to_runbook(book: &Book, alerts: &[String]) -> anyhow::Result<Vec<Value>> {
     let link = |alert: &String| {
         let (title, url) = (format!("Runbook: {alert}"), book.runbook(alert)?);
-        Ok(json!({"title": title, "type": "link", "url": url, "targetBlank": true}))
+        Ok(outside(&title, &url))
     };
     alerts.iter().map(link).collect()
+}
+
+/// A link to what is no dashboard, with everything that Grafana has about one.
+pub(super) fn outside(title: &str, url: &str) -> Value {
+    json!({
+        "title": title, "type": "link", "url": url, "icon": "doc", "tooltip": "", "tags": [], "asDropdown": false,
+        "targetBlank": true, "includeVars": false, "keepTime": false,
+    })
 }

@@ -34,10 +34,12 @@ fn page() -> String {
     )
 }
 
-/// Gives each heading its own text, in lower case, as its name, as other readers of Markdown do.
+/// Gives each heading its own text, in lower case, as its name, as other readers of Markdown do. The heading of an alert can be
+/// linked to by the alert's name as well: dashboards have that, and no way to write it in lower case.
 fn with_anchors(parser: Parser<'static>) -> Vec<Event<'static>> {
     let mut events: Vec<_> = parser.collect();
     let mut heading = None;
+    let mut alerts = Vec::new();
     for place in 0..events.len() {
         match &events[place] {
             Event::Start(Tag::Heading { .. }) => heading = Some((place, String::new())),
@@ -51,10 +53,14 @@ fn with_anchors(parser: Parser<'static>) -> Vec<Event<'static>> {
                     && let Event::Start(Tag::Heading { id, .. }) = &mut events[start]
                 {
                     *id = Some(CowStr::from(anchor(&name)));
+                    alerts.extend(name.starts_with("Faultline").then_some((start, name)));
                 }
             }
             _ => {}
         }
+    }
+    for (start, name) in alerts.into_iter().rev() {
+        events.insert(start + 1, Event::InlineHtml(CowStr::from(format!("<a id=\"{name}\"></a>"))));
     }
     events
 }
@@ -72,6 +78,7 @@ mod tests {
     fn headings_can_be_linked_to() {
         assert_eq!(anchor("FaultlineQuotaExhausted"), "faultlinequotaexhausted");
         assert_eq!(anchor("How to `read` this"), "how-to-read-this");
-        assert!(page().contains("<h2 id=\"faultlinequotaexhausted\">FaultlineQuotaExhausted</h2>"));
+        let heading = "<h2 id=\"faultlinequotaexhausted\"><a id=\"FaultlineQuotaExhausted\"></a>FaultlineQuotaExhausted</h2>";
+        assert!(page().contains(heading));
     }
 }

@@ -73,7 +73,8 @@ impl Dashboard {
             let query = variable["query"].as_str().or(variable["query"]["query"].as_str()).expect("a query");
             queries.push((format!("{}: variable {}", self.name, variable["name"]), query));
         }
-        for annotation in list(&self.json["annotations"]["list"]).iter().filter(|one| one["expr"].is_string()) {
+        for annotation in list(&self.json["annotations"]["list"]).iter().filter(|one| one["expr"].is_string())
+        {
             queries.push((format!("{}: annotation", self.name), text(&annotation["expr"])));
         }
         queries

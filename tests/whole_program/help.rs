@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-const PAGES: [&[&str]; 6] = [
+const PAGES: [&[&str]; 7] = [
     &["--help"],
     &["classify", "--help"],
     &["codes", "--help"],
     &["ingest", "--help"],
     &["sql", "--help"],
+    &["dashboards", "--help"],
     &["completions", "--help"],
 ];
 
@@ -52,7 +53,7 @@ fn every_example_works_as_printed() {
 
 #[test]
 fn exit_codes_are_documented() {
-    for page in &PAGES[..5] {
+    for page in &PAGES[..6] {
         let help = faultline(page).out;
         let (_, codes) = help.split_once("Exit codes:\n").expect("exit codes");
         for (line, code) in codes.lines().zip(["0", "1", "2"]) {

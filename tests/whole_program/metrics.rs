@@ -2,7 +2,7 @@
 
 mod bounds;
 mod counts;
-mod monitoring;
+pub(crate) mod monitoring;
 mod page;
 mod rules;
 mod scraped;

@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Prometheus or Alertmanager.
-pub(super) struct Monitor {
+pub(crate) struct Monitor {
     child: Child,
     log: PathBuf,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Monitor {
-    pub(super) fn prometheus(folder: &Folder, config: &Path) -> Self {
+    pub(crate) fn prometheus(folder: &Folder, config: &Path) -> Self {
         let data = folder.path().join("prometheus");
         Self::start(folder, "prometheus", config, &["--storage.tsdb.path", data.to_str().expect("a path")])
     }
 
-    pub(super) fn alertmanager(folder: &Folder, config: &Path) -> Self {
+    pub(crate) fn alertmanager(folder: &Folder, config: &Path) -> Self {
         let data = folder.path().join("alertmanager");
         let arguments = ["--storage.path", data.to_str().expect("a path"), "--cluster.listen-address="];
         Self::start(folder, "prometheus-alertmanager", config, &arguments)
@@ -59,7 +59,7 @@ impl Monitor {
 
     /// Asks its HTTP interface.
     #[track_caller]
-    pub(super) fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let began = Instant::now();
         loop {
             let answer = ask(self.address, "GET", path, &[], b"");
@@ -72,12 +72,12 @@ impl Monitor {
     }
 
     /// Lets it read its configuration again.
-    pub(super) fn reload(&self) {
+    pub(crate) fn reload(&self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
         kill_process(pid, Signal::HUP).expect("the process is ours");
     }
 
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }

@@ -1,0 +1,371 @@
+//! What Grafana's dashboard linter asks for, and what we ask for besides: that everything a dashboard names exists, and that the
+//! same thing looks the same everywhere.
+
+use super::super::support::root;
+use super::{Dashboard, dashboards, list, text};
+use collector::metrics::names;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use taxonomy::{Category, DangerLevel, QuotaLevel, Severity};
+
+/// Units that dashboards may use, by Grafana's names for them.
+const UNITS: [&str; 13] = [
+    "none",
+    "short",
+    "percentunit",
+    "s",
+    "ms",
+    "bytes",
+    "Bps",
+    "reqps",
+    "cps",
+    "ops",
+    "dateTimeFromNow",
+    "dateTimeAsIso",
+    "bool_yes_no",
+];
+
+/// Ranges that are not the panel's own, and why.
+const OTHER_RANGES: [(&str, &str); 2] = [
+    ("deriv(faultline_quota_usage_ratio", "the pace of half an hour, as FaultlineQuotaRunningOut has it"),
+    (
+        "max_over_time(faultline_build_info",
+        "a collector is known for six hours, as FaultlineCollectorDown has it",
+    ),
+];
+
+/// Labels that Prometheus gives, and those of its own series of alerts.
+const GIVEN: [&str; 6] = ["job", "instance", "le", "alertname", "alertstate", "severity"];
+
+/// Metrics of every process, and those that Prometheus makes itself.
+const OF_OTHERS: [&str; 6] = [
+    "ALERTS",
+    "ALERTS_FOR_STATE",
+    "up",
+    "process_start_time_seconds",
+    "process_resident_memory_bytes",
+    "process_cpu_seconds_total",
+];
+
+#[test]
+fn every_dashboard_is_found_the_same_way() {
+    let mut uids = BTreeSet::new();
+    for dashboard in dashboards() {
+        let json = &dashboard.json;
+        let name = dashboard.name;
+        assert_eq!(json["uid"], format!("faultline-{name}"), "links and bookmarks name it");
+        assert!(uids.insert(text(&json["uid"]).to_owned()));
+        assert!(
+            json["id"].is_null() && [41, 42].contains(&json["schemaVersion"].as_i64().expect("a version"))
+        );
+        assert_eq!((&json["tags"][0], &json["editable"]), (&"faultline".into(), &false.into()), "{name}");
+        assert!(text(&json["title"]).starts_with("Faultline: ") && text(&json["description"]).ends_with('.'));
+        assert!(
+            list(&json["links"]).iter().any(|link| link["type"] == "dashboards" && link["keepTime"] == true)
+        );
+        let alerts = list(&json["annotations"]["list"]).iter().any(|one| {
+            one["expr"].as_str().is_some_and(|query| query.contains("ALERTS{alertname=~\"Faultline.*\""))
+        });
+        assert!(alerts, "{name} does not show alerts");
+    }
+}
+
+/// Guarantee: each panel says what it is and what it shows, asks a data source that can be chosen, has a unit, thresholds and a
+/// text for nothing where it needs them, and has its place to itself.
+#[test]
+fn every_panel_is_complete() {
+    for dashboard in dashboards() {
+        let mut ids = BTreeSet::new();
+        let mut taken = BTreeMap::new();
+        for panel in list(&dashboard.json["panels"]) {
+            let place = dashboard.place(panel);
+            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{place}: its id is there twice");
+            let [x, y, w, h] =
+                ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a place"));
+            assert!(x + w <= 24 && h > 0, "{place}");
+            for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+                let other = taken.insert(cell, place.clone());
+                assert!(other.is_none(), "{place} lies on {other:?}");
+            }
+        }
+        for panel in dashboard.panels() {
+            check_panel(panel, &dashboard.place(panel));
+        }
+    }
+}
+
+#[track_caller]
+fn check_panel(panel: &Value, place: &str) {
+    assert!(text(&panel["title"]).len() > 2, "{place}");
+    assert!(text(&panel["description"]).ends_with('.'), "{place} says nothing about itself");
+    let defaults = &panel["fieldConfig"]["defaults"];
+    let unit = defaults["unit"].as_str().unwrap_or_default();
+    assert!(UNITS.contains(&unit), "{place}: the unit '{unit}'");
+    let overrides = list(&panel["fieldConfig"]["overrides"]);
+    let units = overrides.iter().flat_map(|one| list(&one["properties"])).filter(|one| one["id"] == "unit");
+    for unit in units {
+        assert!(UNITS.contains(&text(&unit["value"])), "{place}: {unit}");
+    }
+    // Nothing to show may be good news, and has to be told from a query that fails.
+    let never_empty = ["or vector(0)", "SELECT count("];
+    let queries: Vec<&str> = list(&panel["targets"]).iter().map(query_of).collect();
+    let may_be_empty = !queries.iter().all(|query| never_empty.iter().any(|part| query.contains(part)));
+    assert!(!may_be_empty || defaults["noValue"].is_string(), "{place} says nothing when there is nothing");
+    let source = text(&panel["datasource"]["uid"]);
+    assert!(["${prometheus_datasource}", "${postgresql_datasource}"].contains(&source), "{place}: {source}");
+    assert!(
+        list(&panel["targets"]).iter().all(|target| target["datasource"] == panel["datasource"]),
+        "{place}"
+    );
+}
+
+fn query_of(target: &Value) -> &str {
+    target["expr"].as_str().or(target["rawSql"].as_str()).expect("a query")
+}
+
+/// Guarantee: rates are over the interval that fits the graph, counters are never shown raw, and no job or instance is named.
+#[test]
+fn ranges_and_counters_are_used_as_they_should_be() {
+    let mut ranges = 0;
+    for dashboard in dashboards() {
+        for panel in dashboard.panels() {
+            for target in list(&panel["targets"]).iter().filter(|target| target["expr"].is_string()) {
+                let (place, query) = (dashboard.place(panel), text(&target["expr"]));
+                for label in ["job", "instance"] {
+                    let named = [format!("{label}=\""), format!("{label}!=")];
+                    assert!(
+                        !named.iter().any(|named| query.contains(named)),
+                        "{place} names a {label}: {query}"
+                    );
+                }
+                ranges += check_ranges(query, target["instant"] == true, &place);
+            }
+        }
+    }
+    assert!(ranges > 50, "only {ranges} ranges were looked at");
+}
+
+/// Checks every range of a query, and that every counter has one; returns how many there are.
+fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
+    let mut ranges = 0;
+    for (start, _) in query.match_indices('[') {
+        let range = &query[start + 1..start + query[start..].find(']').expect("a closing bracket")];
+        let function = query[..start].rfind(|c: char| c == '(').expect("a function");
+        let call: String =
+            query[..function].chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let call: String = call.chars().rev().collect();
+        let selected = &query[function - call.len()..start];
+        let is_known = OTHER_RANGES.iter().any(|(known, _)| selected.starts_with(known));
+        let is_right = match call.as_str() {
+            "rate" | "irate" => range == "$__rate_interval",
+            "increase" => range == "$__rate_interval" || (is_now && range == "$__range"),
+            _ => is_known,
+        };
+        assert!(is_right, "{place}: {call} over [{range}]: {query}");
+        ranges += 1;
+    }
+    for (name, after) in metrics_of(query).filter(|(name, _)| name.ends_with("_total")) {
+        let after =
+            after.strip_prefix('{').map_or(after, |rest| rest.split_once('}').map_or("", |(_, rest)| rest));
+        assert!(after.starts_with('['), "{place}: {name} is a counter, and shown raw: {query}");
+    }
+    ranges
+}
+
+/// The names of metrics in a query, each with what follows it.
+fn metrics_of(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let mut rest = query;
+    std::iter::from_fn(move || {
+        loop {
+            let start = rest.find(is_word)?;
+            // Texts in quotes are label values.
+            if let Some(quote) = rest.find('"').filter(|quote| *quote < start) {
+                let end = rest[quote + 1..].find('"').expect("a closing quote");
+                rest = &rest[quote + end + 2..];
+                continue;
+            }
+            let word = &rest[start..];
+            let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+            let (word, after) = word.split_at(end);
+            rest = after;
+            if word.contains("faultline_") || OF_OTHERS.contains(&word) {
+                return Some((word, after));
+            }
+        }
+    })
+}
+
+/// Guarantee: every metric and recorded series exists, and has the labels that are asked for.
+#[test]
+fn every_metric_and_label_exists() {
+    let rules =
+        std::fs::read_to_string(root().join("dashboards/prometheus/recording.yml")).expect("the rules");
+    let recorded: BTreeSet<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ")).collect();
+    let mut seen = BTreeSet::new();
+    for dashboard in dashboards() {
+        for (place, query) in dashboard.queries().iter().filter(|(_, query)| !query.contains("SELECT")) {
+            let mut labels: BTreeSet<String> = GIVEN.iter().map(|&label| label.to_owned()).collect();
+            for (name, after) in metrics_of(query) {
+                seen.insert(name.to_owned());
+                let own = labels_of(name, &recorded).unwrap_or_else(|| panic!("{place}: there is no {name}"));
+                for label in matchers(after) {
+                    let is_known = own.contains(label) || GIVEN.contains(&label);
+                    assert!(is_known, "{place}: {name} has no label {label}");
+                }
+                labels.extend(own);
+            }
+            for label in grouped_by(query) {
+                assert!(labels.contains(label), "{place}: nothing in it has a label {label}: {query}");
+            }
+        }
+    }
+    assert!(seen.len() > 50, "{} metrics are shown", seen.len());
+}
+
+/// The labels of a metric, or of a recorded series, whose name begins with them.
+fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> {
+    let owned = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect();
+    if OF_OTHERS.contains(&name) {
+        return Some(owned(&["service"]));
+    }
+    if let Some((level, _)) = name.split_once(':') {
+        return recorded.contains(name).then(|| owned(&level.split('_').collect::<Vec<_>>()));
+    }
+    let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let metric = names::ALL.iter().find(|metric| metric.name == name || metric.name == base)?;
+    Some(owned(metric.labels))
+}
+
+/// The labels between the braces that follow a metric.
+fn matchers(after: &str) -> Vec<&str> {
+    let Some(inside) = after.strip_prefix('{') else { return Vec::new() };
+    let inside = inside.split_once('}').map_or(inside, |(inside, _)| inside);
+    let labels = inside.split(',').filter_map(|matcher| matcher.split(['=', '!']).next());
+    labels.map(str::trim).filter(|label| !label.is_empty()).collect()
+}
+
+/// Labels in `by (...)`, `on (...)` and `ignoring (...)`.
+fn grouped_by(query: &str) -> Vec<&str> {
+    let groups = ["by (", "on (", "ignoring ("].into_iter().flat_map(|word| query.split(word).skip(1));
+    groups
+        .filter_map(|rest| rest.split(')').next())
+        .flat_map(|labels| labels.split(','))
+        .map(str::trim)
+        .collect()
+}
+
+/// Guarantee: variables that are used are defined, those that are defined are used, and links lead somewhere.
+#[test]
+fn variables_and_links_lead_somewhere() {
+    let all = dashboards();
+    let runbook = std::fs::read_to_string(root().join("dashboards/RUNBOOK.md")).expect("the runbook");
+    let headings: BTreeSet<String> =
+        runbook.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_lowercase).collect();
+    let mut links = 0;
+    for dashboard in &all {
+        let name = dashboard.name;
+        let defined = variable_names(dashboard);
+        let mut used = BTreeSet::new();
+        texts(&dashboard.json, &mut |text| used.extend(variables_in(text)));
+        assert_eq!(used, defined, "{name}: what is used, and what is defined");
+        let mut urls = Vec::new();
+        texts(&dashboard.json["panels"], &mut |text| {
+            urls.extend((text.starts_with("/d/") || text.contains("/runbook")).then(|| text.to_owned()));
+        });
+        for url in urls {
+            links += 1;
+            match url.strip_prefix("/d/").and_then(|rest| rest.split_once('?')) {
+                Some((uid, parameters)) => {
+                    let target = all.iter().find(|other| other.json["uid"] == uid);
+                    let target = target.unwrap_or_else(|| panic!("{name}: {url}"));
+                    let variables = variable_names(target);
+                    let given = parameters.split('&').filter_map(|one| one.strip_prefix("var-"));
+                    let given = given.filter_map(|one| one.split('=').next());
+                    let kept = parameters.split("${").filter_map(|one| one.split_once(":queryparam"));
+                    for variable in given.chain(kept.map(|(variable, _)| variable)) {
+                        assert!(variables.contains(variable), "{name}: {url}: no {variable} there");
+                    }
+                    assert!(parameters.contains("${__url_time_range}"), "{name}: {url}: another time");
+                }
+                None => {
+                    let (_, anchor) = url.split_once('#').unwrap_or_else(|| panic!("{name}: {url}"));
+                    // By an alert's name, which the page has an anchor for too.
+                    assert!(anchor == "${__value.raw}" || headings.contains(anchor), "{name}: {url}");
+                }
+            }
+        }
+    }
+    assert!(links > 50, "only {links} links were looked at");
+}
+
+fn variable_names(dashboard: &Dashboard) -> BTreeSet<String> {
+    dashboard.variables().iter().map(|variable| text(&variable["name"]).to_owned()).collect()
+}
+
+/// The variables in a text, but for Grafana's own.
+fn variables_in(text: &str) -> Vec<String> {
+    let word = |rest: &str| -> String {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+    };
+    let words = text.split('$').skip(1).map(word);
+    words.filter(|word| !word.is_empty() && !word.starts_with("__")).collect()
+}
+
+/// Calls with every text in a document.
+fn texts(value: &Value, with: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => with(text),
+        Value::Array(values) => values.iter().for_each(|value| texts(value, with)),
+        Value::Object(object) => object.values().for_each(|value| texts(value, with)),
+        _ => {}
+    }
+}
+
+/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever it is
+/// shown.
+#[test]
+fn colours_mean_the_same_everywhere() {
+    let style =
+        std::fs::read_to_string(root().join("dashboards/grafana/source/style.toml")).expect("the style");
+    let style: toml::Table = style.parse().expect("TOML");
+    let colours: BTreeSet<&str> =
+        style["colours"].as_table().expect("colours").values().filter_map(toml::Value::as_str).collect();
+    for dashboard in dashboards() {
+        colours_in(&dashboard.json, &mut |colour| {
+            // The last is of Grafana's own annotations.
+            let is_ours = colours.contains(colour) || colour == "rgba(0, 211, 255, 1)";
+            assert!(is_ours, "{}: {colour}", dashboard.name);
+        });
+    }
+    let palette = |name: &str| -> BTreeSet<String> {
+        style["palettes"][name].as_table().expect("a palette").keys().cloned().collect()
+    };
+    let words = |words: Vec<&str>| -> BTreeSet<String> { words.into_iter().map(str::to_owned).collect() };
+    assert_eq!(palette("category"), words(Category::ALL.iter().map(|word| word.as_str()).collect()));
+    assert_eq!(palette("danger"), words(DangerLevel::ALL.iter().map(|word| word.as_str()).collect()));
+    assert_eq!(palette("severity"), words(Severity::ALL.iter().map(|word| word.as_str()).collect()));
+    let levels = words(QuotaLevel::ALL.iter().map(|word| word.as_str()).collect());
+    assert!(palette("quota").is_superset(&levels), "{levels:?}");
+    let categories = style["palettes"]["category"].as_table().expect("a palette");
+    let distinct: BTreeSet<_> = categories.values().filter_map(toml::Value::as_str).collect();
+    assert_eq!(distinct.len(), categories.len(), "two categories have the same colour");
+}
+
+fn colours_in(value: &Value, with: &mut impl FnMut(&str)) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| colours_in(value, with)),
+        Value::Object(object) => {
+            for (key, value) in object {
+                match value.as_str().filter(|_| ["color", "fixedColor", "iconColor"].contains(&key.as_str()))
+                {
+                    Some(colour) => with(colour),
+                    None => colours_in(value, with),
+                }
+            }
+        }
+        _ => {}
+    }
+}
