@@ -27,7 +27,7 @@ pub(super) struct Filling {
 impl Filling {
     pub(super) fn promql(&self, query: &str) -> String {
         let range = self.to - self.from;
-        self.variables(query, "regex")
+        self.variables(query, "promql")
             .replace("$__rate_interval", self.rate_interval)
             .replace("$__interval", self.interval)
             .replace("$__range_s", &range.to_string())
@@ -96,11 +96,12 @@ fn formatted(chosen: &Chosen, format: &str) -> String {
         (Chosen::All(text), _) => (*text).to_owned(),
         (Chosen::One(value), "sqlstring") => quoted(value),
         (Chosen::Several(values), "sqlstring") => values.iter().map(quoted).collect::<Vec<_>>().join(","),
-        (Chosen::One(value), "regex") => escaped(value),
-        (Chosen::Several(values), "regex") => match &values[..] {
-            [one] => escaped(one),
+        (Chosen::One(value), "regex" | "promql") => escaped(value, format),
+        (Chosen::Several(values), "regex" | "promql") => match &values[..] {
+            [one] => escaped(one, format),
             several => {
-                format!("({})", several.iter().map(|value| escaped(value)).collect::<Vec<_>>().join("|"))
+                let escaped: Vec<String> = several.iter().map(|value| escaped(value, format)).collect();
+                format!("({})", escaped.join("|"))
             }
         },
         (Chosen::One(value), _) => value.clone(),
@@ -108,10 +109,14 @@ fn formatted(chosen: &Chosen, format: &str) -> String {
     }
 }
 
-/// As Grafana escapes what goes into a regular expression.
-fn escaped(value: &str) -> String {
-    let escape = |c: char| if r"\^$*+?.()|[]{}/".contains(c) { format!("\\{c}") } else { c.to_string() };
-    value.chars().map(escape).collect()
+/// As Grafana escapes what goes into a regular expression; in PromQL, that stands in a text which has escapes of its own.
+fn escaped(value: &str, format: &str) -> String {
+    let (special, escape) = match format {
+        "promql" => (r"\^$*+?.()|[]{}'", r"\\"),
+        _ => (r"\^$*+?.()|[]{}/", r"\"),
+    };
+    let one = |c: char| if special.contains(c) { format!("{escape}{c}") } else { c.to_string() };
+    value.chars().map(one).collect()
 }
 
 #[test]
@@ -123,7 +128,7 @@ fn queries_are_filled_in_as_grafana_does_it() {
         Filling { chosen, from: 1_793_491_200, to: 1_793_494_800, interval: "15s", rate_interval: "1m" };
     assert_eq!(
         filling.promql(r#"rate(x{service=~"$service",code=~"$code"}[$__rate_interval]) * $__range_s"#),
-        r#"rate(x{service=~"(a\.b|it's)",code=~".*"}[1m]) * 3600"#
+        r#"rate(x{service=~"(a\\.b|it\\'s)",code=~".*"}[1m]) * 3600"#
     );
     assert_eq!(
         filling.sql(
