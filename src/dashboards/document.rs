@@ -77,7 +77,8 @@ impl Book {
             variable::json(self, name, variable).with_context(|| format!("variable '{name}'"))
         });
         let variables = variables.collect::<anyhow::Result<Vec<_>>>()?;
-        let annotations = self.style.annotation.iter().map(|annotation| self.annotation(annotation));
+        let annotations =
+            self.style.annotation.iter().map(|annotation| self.annotation(dashboard, annotation));
         let mut annotations = annotations.collect::<anyhow::Result<Vec<_>>>()?;
         annotations.insert(0, grafanas_own_annotations());
         Ok(json!({
@@ -114,8 +115,10 @@ impl Book {
         panels.collect()
     }
 
-    fn annotation(&self, annotation: &Annotation) -> anyhow::Result<Value> {
-        let expression = words::filled(&annotation.promql, &self.style.fragments)?;
+    fn annotation(&self, dashboard: &Dashboard, annotation: &Annotation) -> anyhow::Result<Value> {
+        let mut fragments = self.style.fragments.clone();
+        fragments.insert("alerts".to_owned(), dashboard.alerts.clone());
+        let expression = words::filled(&annotation.promql, &fragments)?;
         Ok(json!({
             "name": annotation.name,
             "datasource": query::PROMETHEUS.reference(),

@@ -17,6 +17,8 @@ pub(super) struct Dashboard {
     pub(super) from: String,
     /// How often it looks again.
     pub(super) refresh: String,
+    /// Which alerts are about it: what `@alerts` stands for in annotations.
+    pub(super) alerts: String,
     /// Variables of the style, in the order in which they are shown.
     pub(super) variables: Vec<String>,
     pub(super) panel: Vec<Panel>,

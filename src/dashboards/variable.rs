@@ -62,7 +62,7 @@ fn query(book: &Book, variable: &Variable) -> anyhow::Result<Value> {
     let mut json = json!({
         "type": "query", "datasource": source.reference(), "query": query, "refresh": WITH_THE_TIME,
         "sort": ALPHABETICAL, "regex": variable.only.as_deref().unwrap_or_default(), "options": [],
-        "multi": false, "includeAll": false, "allowCustomValue": false, "current": {},
+        "multi": false, "includeAll": false, "allowCustomValue": false, "current": {"text": "", "value": ""},
     });
     if let Some(all) = &variable.all {
         json["multi"] = json!(true);

@@ -41,7 +41,7 @@ fn file(name: &str) -> String {
 /// The items of a list.
 #[track_caller]
 fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_else(|| panic!("no list: {value}"))
+    value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
 /// A text.

@@ -150,7 +150,7 @@ fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
     let mut ranges = 0;
     for (start, _) in query.match_indices('[') {
         let range = &query[start + 1..start + query[start..].find(']').expect("a closing bracket")];
-        let function = query[..start].rfind(|c: char| c == '(').expect("a function");
+        let function = query[..start].rfind('(').expect("a function");
         let call: String =
             query[..function].chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let call: String = call.chars().rev().collect();
