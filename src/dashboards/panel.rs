@@ -50,7 +50,11 @@ fn plugin(kind: Kind) -> &'static str {
 /// What holds for every value that no override is about.
 fn defaults(book: &Book, dashboard: &Dashboard, panel: &Panel) -> anyhow::Result<Value> {
     let mut defaults = Map::new();
-    let mut set = |key: &str, value: Option<Value>| value.map(|value| defaults.insert(key.to_owned(), value));
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            defaults.insert(key.to_owned(), value);
+        }
+    };
     set("unit", panel.unit.as_deref().map(Value::from));
     set("decimals", panel.decimals.map(Value::from));
     set("min", panel.min.map(Value::from));

@@ -287,8 +287,7 @@ fn check_series(series: &[Value], fields: &BTreeSet<&str>, is_table: bool, place
         for label in labels.keys().filter(|_| is_table) {
             assert!(fields.contains(label.as_str()), "{place}: no column for {label}");
         }
-        let values =
-            one["values"].as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(&one["value"]));
+        let values = one["values"].as_array().map_or(std::slice::from_ref(&one["value"]), Vec::as_slice);
         for value in values {
             let number: f64 = text(&value[1]).parse().expect("a number");
             assert!(number.is_finite(), "{place}: {one}");
