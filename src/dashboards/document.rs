@@ -152,7 +152,7 @@ impl Book {
 fn check(panel: &Panel) -> anyhow::Result<()> {
     let [width, height] = panel.size;
     match panel.kind {
-        Kind::Row => return Ok(()),
+        Kind::Row => Ok(()),
         _ if panel.about.is_empty() => bail!("it says nothing 'about' itself"),
         _ if panel.query.is_empty() => bail!("it has no query"),
         _ if !(1..=layout::COLUMNS).contains(&width) || height == 0 => {
