@@ -62,7 +62,8 @@ fn check_settings(file: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
+/// Reads every byte of a data directory, and prints what was found.
+pub(crate) fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
     let directory = DataDirectory::existing(data_dir)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let check = Check::begin(&disk, &directory)?;
@@ -73,7 +74,8 @@ fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn bar(bytes: u64) -> ProgressBar {
+/// A bar on stderr, if that is a terminal.
+pub(crate) fn bar(bytes: u64) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());

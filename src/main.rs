@@ -6,6 +6,7 @@
 //! What always holds: results go to stdout and everything else to stderr; text from the data passes through
 //! [`terminal`] before a person sees it; a reader that has seen enough (`| head`) ends the program quietly.
 
+mod backup;
 mod check;
 mod classify;
 mod client;
@@ -13,6 +14,7 @@ mod codes;
 mod completions;
 mod dashboards;
 mod dump;
+mod health;
 mod ingest;
 mod input;
 mod limits;
@@ -23,6 +25,7 @@ mod progress;
 mod quantity;
 mod refused;
 mod registry;
+mod restore;
 mod serve;
 mod settings;
 mod sql;
@@ -66,13 +69,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Backup(backup::Arguments),
     Check(check::Arguments),
     Classify(classify::Arguments),
     Codes(codes::Arguments),
     Completions(completions::Arguments),
     Dashboards(dashboards::Arguments),
     Dump(dump::Arguments),
+    Health(health::Arguments),
     Ingest(ingest::Arguments),
+    Restore(restore::Arguments),
     Serve(Box<serve::Arguments>),
     Sql(sql::Arguments),
     Tail(tail::Arguments),
@@ -130,13 +136,16 @@ fn values(flags: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Backup(arguments) => backup::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Classify(arguments) => classify::run(&arguments, jiff::Timestamp::now().as_microsecond()),
         Command::Codes(arguments) => codes::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Dashboards(arguments) => dashboards::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
+        Command::Health(arguments) => health::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),
         Command::Tail(arguments) => tail::run(&arguments),

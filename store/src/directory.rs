@@ -65,9 +65,9 @@ impl DataDirectory {
         if path.is_file() {
             return Err(DirectoryError::NotAFolder(path.display().to_string()));
         }
-        directory.make(path)?;
+        Self::make(path)?;
         let lock = DirectoryLock::take(path)?;
-        directory.make(&directory.log())?;
+        Self::make(&directory.log())?;
         Ok((directory, lock))
     }
 
@@ -139,8 +139,9 @@ impl DataDirectory {
         write_whole(path, content).map_err(|error| unusable(path, error))
     }
 
-    fn make(&self, path: &Path) -> Result<(), DirectoryError> {
-        make_folder(path).map_err(|error| unusable(&self.path, error))
+    /// Makes a folder for this user's eyes only, durably.
+    pub(crate) fn make(path: &Path) -> Result<(), DirectoryError> {
+        make_folder(path).map_err(|error| unusable(path, error))
     }
 }
 

@@ -13,6 +13,7 @@
 pub(crate) mod check;
 mod checkpoint;
 mod compact;
+pub(crate) mod copy;
 pub mod evolve;
 pub mod file;
 pub mod files;

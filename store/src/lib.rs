@@ -9,12 +9,15 @@
 //! 5. [`keeper`] seals them into the tables of the [`lake`], and keeps those small, few and young.
 //! 6. [`snapshot`] shows a table as it is at one moment: its files, and what is not sealed yet.
 //!
+//! [`check`] verifies all of it, and [`backup`] copies it while it is used.
+//!
 //! [`Table`] says what is stored; [`DataDirectory`] says where.
 //!
 //! # What is not here
 //!
 //! No sockets, no clock but for measuring, no SQL.
 
+pub mod backup;
 pub mod check;
 pub mod codec;
 mod directory;

@@ -42,6 +42,7 @@ use supply::Supply;
 
 mod account;
 mod commit;
+mod copy;
 mod format;
 mod ranges;
 mod replay;
@@ -52,6 +53,7 @@ mod supply;
 mod tests;
 mod walk;
 
+pub(crate) use copy::CopyError;
 pub use stats::{FSYNC_BOUNDS, LogStats};
 
 /// How a log is kept.

@@ -28,24 +28,22 @@ pub(crate) struct TableCheck {
     root: PathBuf,
     /// None when the table cannot be loaded.
     files: Option<Files>,
-    problems_before: usize,
+    /// How much of what is wrong is known already.
+    problems: usize,
 }
 
 impl TableCheck {
     /// Loads the table, and looks its log through.
     pub(crate) fn begin(table: Table, disk: &Arc<dyn Disk>, root: &Path, report: &mut Report) -> Self {
-        let mut check = Self {
-            table,
-            disk: Arc::clone(disk),
-            root: root.to_owned(),
-            files: None,
-            problems_before: report.problems.len(),
-        };
+        let before = report.problems.len();
+        let mut check =
+            Self { table, disk: Arc::clone(disk), root: root.to_owned(), files: None, problems: 0 };
         check.log(report);
         match Lake::read_only(table, disk, root) {
             Ok(files) => check.files = Some(files),
             Err(error) => report.wrong(root.display().to_string(), error.to_string(), REOPEN),
         }
+        check.problems = report.problems.len() - before;
         check
     }
 
@@ -87,6 +85,7 @@ impl TableCheck {
 
     /// Reads every file.
     pub(crate) fn run(self, report: &mut Report, watch: &mut dyn FnMut(u64)) {
+        let before = report.problems.len() - self.problems;
         let mut part = Part { name: self.table.name().to_owned(), ..Part::default() };
         for file in self.files.iter().flat_map(|files| &files.files) {
             if let Err(why) = self.file(file) {
@@ -98,7 +97,7 @@ impl TableCheck {
             watch(file.bytes);
         }
         self.orphans(report);
-        report.part(part, self.problems_before);
+        report.part(part, before);
     }
 
     fn file(&self, file: &DataFile) -> Result<(), String> {

@@ -18,7 +18,7 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 /// What points to the newest checkpoint.
-const POINTER: &str = "_last_checkpoint";
+pub(super) const POINTER: &str = "_last_checkpoint";
 
 /// Where a table is, and where to put what is bad.
 pub(super) struct Examined<'e> {

@@ -26,13 +26,13 @@ pub(super) struct Survey {
 }
 
 #[derive(Debug, Clone)]
-struct Surveyed {
+pub(super) struct Surveyed {
     number: u64,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     bytes: u64,
     /// Open, so that it can be read when it has been released since.
-    file: Result<Arc<dyn DiskRead>, Arc<io::Error>>,
-    header: Option<SegmentHeader>,
+    pub(super) file: Result<Arc<dyn DiskRead>, Arc<io::Error>>,
+    pub(super) header: Option<SegmentHeader>,
 }
 
 /// A segment that was read.
@@ -128,6 +128,15 @@ impl Survey {
     /// The length of all segments.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// The segments of this survey that are gone in a later one, and then those of the later one. None when the oldest of
+    /// those came after all of ours: what was between them is unknown.
+    pub(super) fn followed_by(&self, later: Self) -> Option<Vec<Surveyed>> {
+        let oldest = later.segments.first().map_or(u64::MAX, |segment| segment.number);
+        let newest = self.segments.last().map_or(u64::MAX, |segment| segment.number);
+        let gone = self.segments.iter().filter(|segment| segment.number < oldest).cloned();
+        (oldest <= newest).then(|| gone.chain(later.segments).collect())
     }
 
     /// Leaves out the oldest segments, as far as all of their records are at or below a sequence.

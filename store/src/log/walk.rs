@@ -49,6 +49,11 @@ impl<'f> Walk<'f> {
         }
     }
 
+    /// Where the next frame begins.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     /// The payload of the last frame, if it is intact.
     pub(super) fn payload(&self, header: &FrameHeader) -> Option<Buffer> {
         // A length that is absurd is damage, and takes no memory.
