@@ -82,6 +82,16 @@ impl Ledger {
         Self { told: Mutex::new(self.told().clone()) }
     }
 
+    /// One for a copy that was made when no more than these were known to be stored: others may be in it or not.
+    pub(crate) fn as_of(&self, yes: &[Batch]) -> Self {
+        let known: std::collections::BTreeSet<&Batch> = yes.iter().collect();
+        let then = |(batch, told): (&Batch, &Told)| {
+            let is_later = *told == Told::Yes && !known.contains(batch);
+            (batch.clone(), if is_later { Told::Nothing } else { *told })
+        };
+        Self { told: Mutex::new(self.told().iter().map(then).collect()) }
+    }
+
     /// To be called before the first byte is sent: what is stored must have been sent.
     pub(crate) fn sending(&self, batch: &Batch) {
         self.told().insert(batch.clone(), Told::Nothing);
