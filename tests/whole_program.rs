@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod whole_program {
     mod architecture;
+    mod backup;
     mod budget;
     mod canaries;
     mod classify;
@@ -12,12 +13,14 @@ mod whole_program {
     mod corpus;
     mod dashboards;
     mod denied;
+    mod deploy;
     mod durability;
     mod example_log;
     mod files;
     mod flight;
     mod fuzz;
     mod golden;
+    mod health;
     mod help;
     mod hostile;
     mod hostile_senders;
