@@ -14,15 +14,15 @@ Examples:
   faultline backup /backup/tuesday --data-dir /var/lib/faultline --base /backup/monday
   faultline restore /backup/tuesday --data-dir /var/lib/faultline
 
-A server may be using the directory, and notices nothing. Everything that it answered with a yes before the
-backup began is in it, once; then every byte of the backup is read, and what is wrong with it is told. A backup
-is a data directory: `faultline sql --data-dir /backup/monday` looks into one.
+A server may be using the directory, and notices nothing. Everything that it answered with a yes
+before the backup began is in it, once. Then every byte of the backup is read, and what is wrong with
+it is told. A backup is a data directory: `faultline sql --data-dir /backup/monday` looks into one.
 
 With --base, files that the earlier backup has are not copied but get a second name, on the same file
-system: each backup is whole, and either can be removed.
+system: each backup is whole, and any of them can be removed.
 
-It holds the key of token hashes, and what was redacted only: keep it as you keep the data directory. Settings,
-tokens, certificates and the registry are elsewhere; copy them too.
+It has what the data directory has, the key of token hashes too: keep it as safe. Settings, tokens,
+certificates and the registry are elsewhere; copy them as well.
 
 Exit codes:
   0  there is a backup, and nothing is wrong with it

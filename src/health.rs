@@ -12,8 +12,8 @@ Examples:
   faultline health
   faultline health --server http://127.0.0.1:7070 && echo ready
 
-Asks /readyz, which needs no token. A server that is full, or whose disk fails, is alive and not ready: it
-answers questions, and tells senders to come back.
+Asks /readyz, which needs no token. A server that is full, or whose disk fails, is alive and not
+ready: it answers questions, and tells senders to come back.
 
 Exit codes:
   0  it takes requests

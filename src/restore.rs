@@ -8,9 +8,9 @@ const EXAMPLES: &str = "\
 Examples:
   faultline restore /backup/monday --data-dir /var/lib/faultline
 
-Copies a backup into a data directory that is empty or is not there, and verifies it. Nothing is overwritten: what
-is there has to be moved out of the way first, as rows of two states of a directory cannot be told apart. Run it as
-the user that the server runs as. The backup stays as it is.
+Copies a backup into a data directory that is empty or is not there, and verifies it. Nothing is
+overwritten: what is there has to be moved out of the way first, as rows of two states of a directory
+cannot be told apart. Run it as the user that the server runs as. The backup stays as it is.
 
 Exit codes:
   0  the data directory is there, and nothing is wrong with it
