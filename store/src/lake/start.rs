@@ -37,7 +37,7 @@ pub(super) struct Listing {
     /// The versions with a checkpoint, and its name, ascending.
     pub(super) checkpoints: Vec<(u64, String)>,
     pub(super) has_pointer: bool,
-    unfinished: Vec<String>,
+    pub(super) unfinished: Vec<String>,
 }
 
 impl Listing {
