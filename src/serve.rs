@@ -49,6 +49,8 @@ Examples:
   faultline serve --listen-otlp-http 127.0.0.1:0 --listen-otlp-grpc off
   faultline serve --files '/var/log/app/*.log*' --files orders='/srv/orders/out.log*'
   your-server | faultline serve --stdin --tee
+  faultline serve --listen-web 0.0.0.0:7070 --tokens tokens.toml \\
+                  --tls-cert server.crt --tls-key server.key
 
   curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson \\
        http://127.0.0.1:4318/v1/envelopes
@@ -56,8 +58,8 @@ Examples:
   faultline dump --data-dir faultline-data
 
 Settings can stand in a file, faultline.toml or --settings; flags win over the environment, and that
-over the file. SIGHUP reads them again: the log level, expected services, budgets and tokens change at
-once, the rest with the next start. With systemd, use Type=notify-reload.
+over the file. SIGHUP reads them again: the log level, expected services, budgets, tokens and
+certificates change at once, the rest with the next start.
 
 A yes to a sender means that what it sent is on disk, synced. The addresses are written to
 endpoints.json in the data directory. SIGTERM or Ctrl-C stops taking and finishes what was begun; a
@@ -70,7 +72,7 @@ Environment:
 
 Exit codes:
   0  stopped when asked, everything drained
-  1  something else could not be done: the registry file, a thread
+  1  something else could not be done: the registry file, tokens, a certificate, a thread
   2  wrong usage
   3  the data directory cannot be used: unreadable, full, or another process has it
   4  an address cannot be listened on

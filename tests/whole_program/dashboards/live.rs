@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Panels that are empty when all is well, and why.
-const EMPTY: [(&str, &str, &str); 2] = [
+const EMPTY: [(&str, &str, &str); 4] = [
+    ("health", "Events past their budget", "the server has no budgets"),
+    ("health", "The certificate ends", "it has no certificate"),
     ("health", "Alerts about collectors", "none fires about a collector that is well"),
     (
         "explorer",

@@ -3,8 +3,11 @@
 use super::super::server::{Server, ask};
 use super::super::support::{Folder, root};
 use super::{PORTS, read, strings, tool, yaml};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const COMPOSE: &str = "deploy/compose/compose.yaml";
 
@@ -63,6 +66,55 @@ fn the_image_has_what_it_is_built_from() {
     }
     let last = dockerfile.rfind("\nFROM ").expect("a stage");
     assert!(dockerfile[last..].contains("\nUSER 65532:65532\n"), "not root");
+}
+
+/// What the first stage does once the binary is built, with the image's files in a folder.
+fn put_together(binary: &str, out: &str) -> String {
+    let dockerfile = read("deploy/Dockerfile").replace("\\\n", " ");
+    let run = dockerfile.lines().find(|line| line.starts_with("RUN ")).expect("the build").to_owned();
+    let (_, after) = run.split_once("--bin faultline").expect("the build of the binary");
+    after
+        .trim()
+        .trim_start_matches("&&")
+        .replace("target/$PROFILE/faultline", binary)
+        .replace("/outFILE", &format!("{out}FILE"))
+        .replace("/out/", &format!("{out}/"))
+}
+
+/// Scenario: the files that the image is made of, put together by the lines of the Dockerfile, as the root of a process that is
+/// not root (for want of a container engine).
+/// Guarantee: they are all that the server and its probe need.
+#[test]
+fn the_files_of_the_image_are_enough() {
+    let folder = Folder::new();
+    let out = folder.path().to_str().expect("a path").to_owned();
+    tool("sh", &["-ec", &put_together(env!("CARGO_BIN_EXE_faultline"), &out)], root());
+    tool("chmod", &["755", &out], root());
+    let inside = |arguments: &[&str]| {
+        let mut command = Command::new("chroot");
+        command.args(["--userspec=65532:65532", &out, "/usr/bin/faultline"]).args(arguments);
+        command
+    };
+    let listeners =
+        ["otlp-grpc", "otlp-http", "web", "postgres", "flight"].map(|name| format!("--listen-{name}=:0"));
+    let mut arguments = vec!["serve", "--data-dir", "/var/lib/faultline"];
+    arguments.extend(listeners.iter().map(String::as_str));
+    let mut server = inside(&arguments).stderr(Stdio::null()).spawn().expect("chroot, which root may");
+    let endpoints = folder.path().join("var/lib/faultline/endpoints.json");
+    let began = Instant::now();
+    while !endpoints.exists() {
+        assert!(server.try_wait().expect("a process").is_none(), "it ended");
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let text = std::fs::read_to_string(endpoints).expect("addresses");
+    let endpoints: Value = serde_json::from_str(&text).expect("JSON");
+    let url = format!("http://{}", endpoints["web"].as_str().expect("an address"));
+    let health = inside(&["health", "--server", &url]).output().expect("it runs");
+    let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::TERM).expect("it is ours");
+    assert!(server.wait().expect("it ends").success());
+    assert_eq!(String::from_utf8_lossy(&health.stdout), "{\"ready\":true}\n");
 }
 
 /// Guarantee: images are pinned, nothing is published beyond this machine, everything that is mounted is in the repository,
