@@ -70,12 +70,10 @@ impl Watched {
     fn look(&mut self) {
         let looked = self.tls.refresh();
         let error = looked.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        if error != self.last_error {
-            report(&looked);
-            self.last_error = error;
-        } else if matches!(looked, Ok(true)) {
+        if error.is_empty() || error != self.last_error {
             report(&looked);
         }
+        self.last_error = error;
     }
 }
 
