@@ -57,7 +57,7 @@ fn wrong_usage_ends_with_2() {
     let file = bench.file("a.log", log(0..1));
     for (arguments, words) in [
         (&[][..], "FILE"),
-        (&["--to", "https://example.org", &file], "https is not spoken yet"),
+        (&["--to", "ftp://example.org", &file], "http:// or https://"),
         (&["--to", "example.org", &file], "http://"),
         (&["--dialect", "erlmpc", &file], "erlmcp"),
         (&["--service", "", &file], "--service"),
