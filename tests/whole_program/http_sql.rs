@@ -6,6 +6,7 @@ use arrow::ipc::reader::StreamReader;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server with the example log in it.
@@ -188,36 +189,48 @@ fn whoever_hangs_up_takes_his_query_along() {
 #[test]
 fn queries_and_ingest_leave_each_other_room() {
     let folder = Folder::new();
-    let server = Server::start_with(&folder, &["--query-time", "5s", "--queries", "4"]);
+    // Queries run behind everything else on the machine, other tests included: small ones need time for that.
+    let server = Server::start_with(&folder, &["--query-time", "20s", "--queries", "4"]);
     let endless = "SELECT count(DISTINCT a.value % 1000) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
     let (mut sent, mut slowest) = (0, Duration::ZERO);
     let until = Instant::now() + Duration::from_secs(8);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                while Instant::now() < until {
+                while !is_over.load(Ordering::Relaxed) {
                     assert_eq!(error(&server, 422, endless)["code"], "time_limit");
                 }
             });
         }
         let asking = scope.spawn(|| {
+            // Also when it fails: nobody is to go on for ever.
+            let _over = Over(&is_over);
             let mut asked = 0;
-            while Instant::now() < until {
+            while Instant::now() < until || asked < 3 {
                 assert_eq!(rows(&server, "SELECT count(*) AS n FROM events").len(), 1);
                 asked += 1;
             }
-            asked
         });
-        while Instant::now() < until {
+        while !is_over.load(Ordering::Relaxed) {
             let began = Instant::now();
             server.post_lines(super::support::OPEN).is(200);
             slowest = slowest.max(began.elapsed());
             sent += 1;
         }
-        let asked = asking.join().expect("the dashboard is answered");
-        assert!(sent > 20 && asked > 2, "{sent} sent, {asked} asked");
+        asking.join().expect("the dashboard is answered");
+        assert!(sent > 20, "{sent} sent");
     });
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
     assert_eq!(rows(&server, "SELECT count(*) AS n FROM events")[0]["n"], sent);
     assert!(server.stop().success());
+}
+
+/// Says that something is over when it goes.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
