@@ -230,7 +230,10 @@ async fn serve(
 /// Shakes hands. Whoever speaks HTTP/1.1 in the clear is told in its own words what is wrong.
 async fn encrypt(mut stream: TcpStream, tls: &Tls, limit: Duration) -> io::Result<TlsStream<TcpStream>> {
     let mut first = [0];
-    timeout(limit, stream.peek(&mut first)).await??;
+    if timeout(limit, stream.peek(&mut first)).await?? == 0 {
+        // A probe that only wants to know whether somebody listens.
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     if first != [tls::FIRST_BYTE] {
         tls.count_failure();
         timeout(limit, tell(&mut stream, IN_THE_CLEAR.as_bytes())).await??;
