@@ -13,7 +13,7 @@ use store::Table;
 use store::codec::{Decoder, Encoder};
 use store::disk::{Disk, RealDisk};
 use store::hot::HotRecord;
-use store::lake::{Lake, LakeOptions, Retention};
+use store::lake::{Lake, LakeOptions, Maintenance, Retention};
 use store::rows::{EventRow, EventRows};
 use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
@@ -50,7 +50,7 @@ fn main() -> anyhow::Result<()> {
             bytes <= CHUNK
         };
         let (chunk, left) = rest.split_at(rest.iter().take_while(|record| fits(record)).count().max(1));
-        lake.seal(chunk, chunk[chunk.len() - 1].sequence)?;
+        lake.seal(chunk, chunk[chunk.len() - 1].sequence, now_us())?;
         rest = left;
     }
     let sealed = cpu_time() - begin;
@@ -65,7 +65,7 @@ fn main() -> anyhow::Result<()> {
         lines as f64 / files.bytes() as f64,
     );
     let begin = cpu_time();
-    while lake.upkeep(Table::Events)?.merged > 0 {}
+    while lake.upkeep(Table::Events, Maintenance::Full, now_us())?.merged > 0 {}
     let compacted = cpu_time() - begin;
     let files = lake.files(Table::Events);
     println!(
@@ -93,10 +93,10 @@ fn start(payloads: &[Buffer], with_upkeep: bool) -> anyhow::Result<()> {
         // The same rows again and again, under new numbers.
         let record = record((commit, &payloads[commit as usize % payloads.len()]))?;
         let begun = Instant::now();
-        lake.seal(&[record], commit)?;
+        lake.seal(&[record], commit, now_us())?;
         *(if commit <= COMMITS / 10 { &mut first } else { &mut last }) += begun.elapsed();
         if with_upkeep {
-            lake.upkeep(Table::Events)?;
+            lake.upkeep(Table::Events, Maintenance::Full, now_us())?;
         }
     }
     drop(lake);
@@ -115,11 +115,7 @@ fn start(payloads: &[Buffer], with_upkeep: bool) -> anyhow::Result<()> {
 }
 
 fn options() -> LakeOptions {
-    LakeOptions {
-        retention: [Retention::default(); Table::ALL.len()],
-        grace: Duration::ZERO,
-        clock: || jiff::Timestamp::now().as_microsecond(),
-    }
+    LakeOptions { retention: [Retention::default(); Table::ALL.len()], grace: Duration::ZERO, clock: now_us }
 }
 
 /// What the columns take.
@@ -179,4 +175,8 @@ fn payloads(count: usize) -> anyhow::Result<(Vec<Buffer>, usize)> {
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
 }

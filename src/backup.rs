@@ -1,6 +1,7 @@
 //! `faultline backup`: a data directory copied while a server uses it, and the copy verified.
 
 use crate::check;
+use crate::settings::SettingsFile;
 use crate::terminal::{self, safe};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,10 +36,12 @@ Exit codes:
 pub(crate) struct Arguments {
     /// Where to: a folder that is empty, or is not there yet.
     #[arg(value_name = "TO", value_hint = clap::ValueHint::DirPath)]
-    to: PathBuf,
+    target: PathBuf,
     /// The data directory of a server, running or not.
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
+    #[command(flatten)]
+    _settings: SettingsFile,
     /// An earlier backup on the same file system, whose files need not be copied again.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     base: Option<PathBuf>,
@@ -46,7 +49,7 @@ pub(crate) struct Arguments {
 
 /// Makes a backup.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    copy(&arguments.data_dir, &arguments.to, arguments.base.as_deref())
+    copy(&arguments.data_dir, &arguments.target, arguments.base.as_deref())
 }
 
 /// Copies a data directory, and verifies the copy.

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use store::DataDirectory;
 use store::check::{Check, Report};
+use store::clock;
 use store::disk::{Disk, RealDisk};
 
 const EXAMPLES: &str = "\
@@ -17,9 +18,13 @@ Examples:
   faultline check --data-dir /var/lib/faultline
   faultline check --settings faultline.toml
   faultline check --print-defaults > faultline.toml
+  faultline check --confirm-clock --data-dir /var/lib/faultline
 
 Reads every byte of the log and of the tables: whether it can be read, whether rows are in their day and in
 order, and whether the tables say the truth about them. Nothing is changed; a server may be using the directory.
+
+--confirm-clock is for a server that removes nothing because its clock jumped (FaultlineClockJumped): look at
+the time that it prints, and only if that is right, let it be. Run it as the server's user, on its machine.
 
 Exit codes:
   0  everything is as it should be
@@ -41,6 +46,9 @@ pub(crate) struct Arguments {
     /// Print all settings with their defaults instead, as a file to start from.
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, default_missing_value = "toml", conflicts_with = "settings")]
     print_defaults: Option<Page>,
+    /// Tell the server of the data directory that the machine's clock is right, after it jumped; nothing else is done.
+    #[arg(long, conflicts_with_all = ["settings", "print_defaults"])]
+    confirm_clock: bool,
 }
 
 /// Verifies, and prints what was found.
@@ -49,10 +57,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         terminal::print(settings::defaults(page).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.confirm_clock {
+        return confirm_clock(&arguments.data_dir);
+    }
     match &arguments.settings {
         Some(file) => check_settings(file),
         None => check_directory(&arguments.data_dir),
     }
+}
+
+fn confirm_clock(data_dir: &Path) -> anyhow::Result<ExitCode> {
+    let directory = DataDirectory::existing(data_dir)?;
+    let now = jiff::Timestamp::now();
+    clock::confirm(&directory, now.as_microsecond())?;
+    let folder = data_dir.display().to_string();
+    let text = format!(
+        "confirmed for {} that it is {now:.0}; a running server trusts its clock within seconds, and one that is \
+         stopped when it is started\n",
+        safe(&folder)
+    );
+    terminal::print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_settings(file: &Path) -> anyhow::Result<ExitCode> {

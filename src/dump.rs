@@ -3,6 +3,7 @@
 //! Reads the data directory and nothing else, so that it works while a server is using it: everything that
 //! was answered with a yes before is in the output.
 
+use crate::settings::SettingsFile;
 use crate::terminal;
 use arrow::array::RecordBatch;
 use clap::ValueEnum;
@@ -34,6 +35,8 @@ pub(crate) struct Arguments {
     /// The data directory of a server, running or not.
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
+    #[command(flatten)]
+    _settings: SettingsFile,
     /// Which table.
     #[arg(long, value_enum, default_value_t = Stored::Events)]
     table: Stored,

@@ -19,9 +19,11 @@ mod text;
 
 use crate::classify::dialect;
 use crate::client::Trust;
+use crate::limits::{Conflict, Limits};
 use crate::opened::Room;
 use crate::progress::Progress;
 use crate::refused;
+use crate::settings::SettingsFile;
 use crate::stop::Stop;
 use crate::terminal::{self, Look, counted};
 use clap::ValueEnum;
@@ -63,6 +65,10 @@ when that very line goes on, it is another line, and stored as one.
 --again stores files once more that are known; stopped, the same command goes on for a day. A server
 that is full or away is waited for (--wait).
 
+The settings file of the server holds here, too (faultline.toml, --settings): where its data is, what
+is kept, its registry and its limits. Nothing is removed, however old: only a server does that, and what
+is loaded today is kept for its whole age from today on.
+
 Environment:
   FAULTLINE_DATA_DIR  the data directory, unless --data-dir or --to is given
   FAULTLINE_TOKEN     a token for --to; or FAULTLINE_TOKEN_FILE, a file that holds it
@@ -94,6 +100,8 @@ pub(crate) struct Arguments {
     /// Where everything is kept; made if it is not there [default: faultline-data].
     #[arg(long, value_name = "DIR", conflicts_with = "to", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    _settings: SettingsFile,
     /// A running server instead of a data directory: the address of its OTLP/HTTP listener.
     #[arg(long, value_name = "URL")]
     to: Option<Target>,
@@ -125,6 +133,8 @@ pub(crate) struct Arguments {
     quiet: bool,
     #[command(flatten)]
     room: Room,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// How the summary is printed.
@@ -137,6 +147,11 @@ enum Format {
 }
 
 impl Arguments {
+    /// Whether what was set fits together.
+    pub(crate) fn check(&self) -> Result<(), Conflict> {
+        self.limits.fit_together()
+    }
+
     fn defaults(&self) -> Defaults {
         Defaults {
             service: self.service.clone(),

@@ -45,6 +45,10 @@ limits! {
     limit_requests: Count = SENDERS.requests, "FAULTLINE_LIMIT_REQUESTS";
     /// Connections at once, on each listener but PostgreSQL's; each is an open file.
     limit_connections: Count = SENDERS.connections, "FAULTLINE_LIMIT_CONNECTIONS";
+    /// Connections of one address at once, on each listener but PostgreSQL's.
+    limit_connections_per_address: Count = SENDERS.connections_per_address, "FAULTLINE_LIMIT_CONNECTIONS_PER_ADDRESS";
+    /// How long a connection may be idle before it is closed.
+    limit_idle_timeout: Time = SENDERS.idle_timeout, "FAULTLINE_LIMIT_IDLE_TIMEOUT";
     /// How long the head of a request may take.
     limit_head_timeout: Time = SENDERS.head_timeout, "FAULTLINE_LIMIT_HEAD_TIMEOUT";
     /// How long a sender may pause within a body.
@@ -125,6 +129,8 @@ impl Limits {
             inflight_bytes: self.limit_inflight_bytes.0,
             requests: self.limit_requests.0,
             connections: self.limit_connections.0,
+            connections_per_address: self.limit_connections_per_address.0,
+            idle_timeout: self.limit_idle_timeout.0,
             head_timeout: self.limit_head_timeout.0,
             body_pause: self.limit_body_pause.0,
             body_timeout: self.limit_body_timeout.0,
@@ -146,8 +152,13 @@ impl Limits {
         }
     }
 
+    /// Whether the bounds fit together, told by their flags.
+    pub(crate) fn fit_together(&self) -> Result<(), Conflict> {
+        self.check().map_err(|relation| Conflict::of(&relation, |name| format!("limit_{name}")))
+    }
+
     /// Whether the bounds fit together, those of different libraries too.
-    pub(crate) fn check(&self) -> Result<(), Relation> {
+    fn check(&self) -> Result<(), Relation> {
         let (records, senders) = (self.of_records(), self.of_senders());
         records.check()?;
         senders.check()?;

@@ -5,18 +5,22 @@ use crate::quantity;
 use crate::refused::Refused;
 use collector::Pipeline;
 use collector::pipeline::{Parts, Restored};
+use query::{LiveStore, ServiceOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use store::disk::{Disk, RealDisk};
 use store::hot::Hot;
-use store::keeper::{self, Keeper, SealOptions};
-use store::lake::{Lake, LakeOptions, Retention};
+use store::keeper::{self, Keeper, SealOptions, recent};
+use store::lake::{Lake, LakeError, LakeOptions, Maintenance, Retention};
 use store::log::{Log, LogOptions, Replay};
 use store::{DataDirectory, Table, codec, schema};
+use taxonomy::registry::RegistryFile;
 use taxonomy::{HashKey, Rules};
 
 /// So many rows are sealed without waiting for more bytes.
 const SEAL_ROWS: u64 = 1 << 20;
+/// Calls that were counted before this long ago are not asked for any more; the pipeline knows its window exactly.
+const RECENT_US: i64 = 5 * 60 * 1_000_000;
 /// Answers to requests with an `Idempotency-Key` are remembered for a day.
 const ANSWERS_KEPT: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
@@ -86,18 +90,19 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the tables, reads the log back, and starts the pipeline; without limits, with the usual ones.
+    /// Opens the tables, reads the log back, and starts the pipeline.
     pub(crate) fn new(
         room: &Room,
-        limits: Option<&Limits>,
+        limits: &Limits,
         registry: taxonomy::Registry,
         directory: &DataDirectory,
+        maintenance: Maintenance,
     ) -> anyhow::Result<Self> {
         let key = HashKey::new(directory.hash_key().map_err(Refused::directory)?);
-        let of_records = limits.map(Limits::of_records).unwrap_or_default();
-        let limits = limits.map(Limits::of_senders).unwrap_or_default();
+        let (of_records, limits) = (limits.of_records(), limits.of_senders());
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let lake = open_lake(&disk, directory, room.tables());
+        let opened = open_lake(&disk, directory, room.tables());
+        let lake = opened.as_ref().ok().cloned();
         let hot = Arc::new(Hot::new(usize::try_from(room.hot_bytes).unwrap_or(usize::MAX)));
         let restored = Restored::new(Arc::clone(&hot), lake.clone(), &limits);
         let (log, replay, restored) = open_log(room, directory, lake.as_deref(), restored)?;
@@ -114,34 +119,42 @@ impl Opened {
         let events = replayed + lake.as_ref().map_or(0, |lake| lake.files(Table::Events).rows());
         pipeline.restore(restored);
         let directory = directory.clone();
-        let parts = keeper::Parts { disk, directory, log, hot, seal: room.seal(), tables: room.tables() };
-        let keeper = Keeper::start(parts, lake)?;
+        let (seal, tables) = (room.seal(), room.tables());
+        let parts = keeper::Parts { disk, directory, log, hot, seal, tables, maintenance };
+        let keeper = Keeper::start(parts, opened)?;
         Ok(Self { pipeline, rules, keeper, replay, log_limit: room.log_bytes, events, replayed })
     }
 }
 
 impl Opened {
-    /// Where queries find the rows.
-    pub(crate) fn source(&self, directory: &DataDirectory) -> query::Source {
-        query::Source::Live {
-            disk: Arc::new(RealDisk),
-            directory: directory.clone(),
-            keeper: self.keeper.clone(),
-            hot: Arc::clone(self.pipeline.hot()),
-        }
+    /// What queries of this data directory need to know.
+    pub(crate) fn query_options(
+        &self,
+        directory: &DataDirectory,
+        registry: Option<RegistryFile>,
+        limits: query::Limits,
+    ) -> anyhow::Result<ServiceOptions> {
+        Ok(ServiceOptions {
+            data_dir: directory.path().to_owned(),
+            registry,
+            hash_key: directory.hash_key().map_err(Refused::directory)?,
+            limits,
+            live: Some(LiveStore { keeper: self.keeper.clone(), hot: Arc::clone(self.pipeline.hot()) }),
+        })
     }
 }
 
-/// The tables; none when they cannot be opened. Then everything is still taken and kept in the log, and sealed when
+/// The tables, or why they cannot be opened. Then everything is still taken and kept in the log, and sealed when
 /// they can be.
-fn open_lake(disk: &Arc<dyn Disk>, directory: &DataDirectory, options: LakeOptions) -> Option<Arc<Lake>> {
-    match Lake::open(disk, directory.path(), options) {
-        Ok(lake) => Some(Arc::new(lake)),
-        Err(error) => {
-            tracing::error!(%error, "the tables cannot be opened; the log keeps everything until they can be");
-            None
-        }
-    }
+fn open_lake(
+    disk: &Arc<dyn Disk>,
+    directory: &DataDirectory,
+    options: LakeOptions,
+) -> Result<Arc<Lake>, LakeError> {
+    let opened = Lake::open(disk, directory.path(), options).map(Arc::new);
+    opened.inspect_err(|error| {
+        tracing::error!(%error, "the tables cannot be opened; the log keeps everything until they can be");
+    })
 }
 
 fn open_log(
@@ -150,10 +163,10 @@ fn open_log(
     lake: Option<&Lake>,
     mut restored: Restored,
 ) -> anyhow::Result<(Log, Replay, Restored)> {
-    let day = i64::try_from(ANSWERS_KEPT.as_micros() / 2).unwrap_or(i64::MAX);
-    if let Err(error) = restored.take_sealed_answers(now() - day) {
+    if let Err(error) = restored.take_sealed_answers() {
         tracing::warn!(%error, "answers to requests with an Idempotency-Key may be forgotten");
     }
+    restored.take_recent_calls(&recent::read(&RealDisk, &directory.recent_calls(), now() - RECENT_US));
     let options = LogOptions {
         max_bytes: room.log_bytes,
         preamble: codec::preamble()?,

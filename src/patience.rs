@@ -36,6 +36,12 @@ pub(crate) struct Patience {
     /// Connections to the PostgreSQL listener.
     #[arg(long, value_name = "COUNT", default_value_t = Count(DEFAULT.connections), env = "FAULTLINE_QUERY_CONNECTIONS", hide_short_help = true)]
     query_connections: Count,
+    /// Connections to the PostgreSQL listener of one address.
+    #[arg(long, value_name = "COUNT", default_value_t = Count(DEFAULT.connections_per_address), env = "FAULTLINE_QUERY_CONNECTIONS_PER_ADDRESS", hide_short_help = true)]
+    query_connections_per_address: Count,
+    /// How long a PostgreSQL session may be idle before it is ended.
+    #[arg(long, value_name = "TIME", default_value_t = Time(DEFAULT.idle), env = "FAULTLINE_QUERY_IDLE", hide_short_help = true)]
+    query_idle: Time,
 }
 
 impl Patience {
@@ -54,6 +60,8 @@ impl Patience {
             statement_bytes: self.query_statement_bytes.0,
             columns: self.query_columns.0,
             connections: self.query_connections.0,
+            connections_per_address: self.query_connections_per_address.0,
+            idle: self.query_idle.0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! `faultline restore`: a backup made a data directory again.
 
 use crate::backup;
+use crate::settings::SettingsFile;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,6 +12,9 @@ Examples:
 Copies a backup into a data directory that is empty or is not there, and verifies it. Nothing is
 overwritten: what is there has to be moved out of the way first, as rows of two states of a directory
 cannot be told apart. Run it as the user that the server runs as. The backup stays as it is.
+
+A restore that was interrupted leaves a folder that every other command refuses: run the same command again to finish
+it, or remove the folder.
 
 Exit codes:
   0  the data directory is there, and nothing is wrong with it
@@ -27,6 +31,8 @@ pub(crate) struct Arguments {
     /// Where to: a folder that is empty, or is not there yet.
     #[arg(long, value_name = "DIR", default_value = "faultline-data", env = "FAULTLINE_DATA_DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: PathBuf,
+    #[command(flatten)]
+    _settings: SettingsFile,
 }
 
 /// Restores a backup: the same copy, the other way.

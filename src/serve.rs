@@ -24,20 +24,21 @@ use crate::opened::{Opened, Room};
 use crate::patience::Patience;
 use crate::refused::{self, Refused};
 use crate::{registry, stop};
-use access::Gate;
 use access::tls::{Listener, Tls};
+use access::{Gate, Origin};
 use address::Listen;
 use collector::metrics::Metrics;
 use collector::receive::{self, server};
 use collector::{Budget, Pipeline};
 use endpoints::Endpoints;
-use query::Engine;
+use query::QueryService;
 use reload::Reload;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 use store::keeper::Keeper;
+use store::lake::Maintenance;
 use store::{DataDirectory, DirectoryError};
 use taxonomy::Rules;
 use tokio::sync::watch;
@@ -127,6 +128,10 @@ pub(crate) struct Arguments {
     /// Listen on addresses that other machines reach, though nobody has to prove who they are.
     #[arg(long, env = "FAULTLINE_INSECURE")]
     insecure: bool,
+    /// An origin whose web pages may use the HTTP endpoints from a browser, as in `https://grafana.example`; may be
+    /// repeated. Requests that pages of any other origin make are rejected.
+    #[arg(long, value_name = "ORIGIN", env = "FAULTLINE_ALLOW_ORIGINS", value_delimiter = ',')]
+    allow_origin: Vec<Origin>,
     /// Your own codes, profiles and redaction, as in examples/registry.toml.
     #[arg(long, value_name = "FILE", env = "FAULTLINE_REGISTRY", value_hint = clap::ValueHint::FilePath)]
     registry: Option<PathBuf>,
@@ -157,8 +162,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Whether what was set fits together.
     pub(crate) fn check(&self) -> Result<(), Conflict> {
-        let flag = |name: &str| format!("limit_{name}");
-        self.limits.check().map_err(|relation| Conflict::of(&relation, flag))?;
+        self.limits.fit_together()?;
         self.patience.check()
     }
 }
@@ -170,9 +174,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let registry = registry::load(arguments.registry.as_deref())?;
+    let registry_file = registry::read(arguments.registry.as_deref())?;
+    let registry = registry::of_file(registry_file.as_ref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let gate = Arc::new(tokens::gate(arguments.tokens.as_deref(), arguments.insecure)?);
+    let origins = arguments.allow_origin.clone();
+    let gate = Arc::new(tokens::gate(arguments.tokens.as_deref(), arguments.insecure, origins)?);
     let tls = arguments.encryption.load()?;
     let sockets = runtime.block_on(Sockets::bind(arguments, &gate, tls.as_ref()))?;
     let endpoints = sockets.endpoints();
@@ -180,8 +186,9 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (level, traces) =
         runtime.block_on(async { logging::start(&arguments.log_level, arguments.log_format, &endpoints) })?;
     encryption::warn_of_open_tokens(&gate, &endpoints);
-    let store = Opened::new(&arguments.room, Some(&arguments.limits), registry, &directory)?;
-    let engine = Engine::new(store.source(&directory), &store.rules, arguments.patience.limits())?;
+    let store = Opened::new(&arguments.room, &arguments.limits, registry, &directory, Maintenance::Full)?;
+    let limits = arguments.patience.limits();
+    let queries = QueryService::new(store.query_options(&directory, registry_file, limits)?)?;
     // Before anyone can know that we are here: whoever does may ask us to stop.
     let (stop, hangup) = runtime.block_on(async { (stop::Stop::new(), reload::listen()) });
     let (pipeline, keeper) = (store.pipeline.clone(), store.keeper.clone());
@@ -191,10 +198,10 @@ fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let connections = Arc::new(server::Connections::default());
     let (stopping, is_stopping) = watch::channel(false);
     let watched = pages::Watched { gate: &gate, connections: &connections, tls: tls.as_ref() };
-    let web = pages::routes(&store, &engine, &watched, is_stopping)?;
+    let web = pages::routes(&store, &queries, &watched, is_stopping)?;
     let (rules, intake) = (Arc::clone(&store.rules), pipeline.clone());
     let reload = Reload::new(hangup, level, rules, intake, Arc::clone(&gate), tls.clone());
-    let doors = Doors { web, engine, gate, connections, stopping };
+    let doors = Doors { web, queries, gate, connections, stopping };
     let reading = arguments.read.start(directory.path(), &pipeline, runtime.handle())?;
     // Last of all that can fail: nobody is told of a server that does not come.
     announce(&endpoints, &directory)?;
@@ -230,8 +237,8 @@ fn announce(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), Refu
 
 /// What answers on the listeners.
 struct Doors {
-    web: axum::Router,
-    engine: Engine,
+    web: server::Routes,
+    queries: QueryService,
     gate: Arc<Gate>,
     connections: Arc<server::Connections>,
     /// Told when we stop, for those who would follow for ever.
@@ -278,10 +285,10 @@ impl Sockets {
 
     /// Serves until a signal comes and what was begun is done; false when a second signal came first.
     async fn serve(self, pipeline: &Pipeline, doors: Doors, stop: &stop::Stop) -> bool {
-        let Doors { web, engine, gate, connections, stopping } = doors;
+        let Doors { web, queries, gate, connections, stopping } = doors;
         let limits = *pipeline.limits();
         let routers = receive::routers(pipeline.clone(), &gate);
-        let flight = query::serve::flight::routes(engine.clone(), &gate);
+        let flight = query::serve::flight::routes(queries.clone(), &gate);
         let mut receivers = tokio::task::JoinSet::new();
         use server::Peer::{Reader, Sender};
         let routed = [
@@ -295,7 +302,7 @@ impl Sockets {
             receivers.spawn(server::run(listener, router, peer, limits, Arc::clone(&connections), shutdown));
         }
         if let Some(listener) = self.postgres {
-            receivers.spawn(query::serve::postgres::run(listener, engine, gate, stop.asked()));
+            receivers.spawn(query::serve::postgres::run(listener, queries, gate, stop.asked()));
         }
         // Goes last, so that whoever asks sees that we are no longer ready.
         let (drained, is_drained) = tokio::sync::oneshot::channel::<()>();

@@ -1,4 +1,4 @@
-//! `faultline.toml`: the flags of `serve`, written down.
+//! `faultline.toml`: the flags of `serve`, written down; every command that opens a data directory uses them.
 //!
 //! The command line is the one list of settings, with their names, meanings, defaults and what a right value is; a key
 //! of the file is the name of a flag, and its first word may be a table: `web` in `[listen]` is `--listen-web`.
@@ -6,6 +6,9 @@
 //! A file is read in two steps: as it is written (keys and values with their lines, in [`written`]), then each value by
 //! the parser of its flag. What it says takes the place of the built-in default, so that the environment and flags win
 //! over it, and nobody else needs to know that there is a file.
+//!
+//! A command that opens a data directory has some of the flags of `serve` (where the directory is, what is kept, the
+//! registry). They get the same values there, from the same file and the same variables: see [`command_line`].
 //!
 //! What always holds: a file with a mistake is not used at all, and every mistake in it is told, with its line.
 
@@ -15,7 +18,9 @@ mod written;
 pub(crate) use page::{Page, defaults};
 
 use clap::builder::Resettable;
-use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use written::{Mistake, Value, Written};
@@ -24,6 +29,12 @@ use written::{Mistake, Value, Written};
 pub(crate) const FILE: &str = "faultline.toml";
 /// The flag that names it.
 pub(crate) const FLAG: &str = "settings";
+/// The variable that names it.
+const VARIABLE: &str = "FAULTLINE_SETTINGS";
+/// The flag of every command that opens a data directory.
+const DATA_DIR: &str = "data_dir";
+/// Flags by which a command asks a server instead.
+const OF_A_SERVER: [&str; 2] = ["server", "to"];
 /// Words that are tables in the file.
 const TABLES: [&str; 7] = ["hot", "keep", "limit", "listen", "query", "seal", "tls"];
 /// Flags that a file cannot hold.
@@ -71,8 +82,7 @@ impl Settings {
     /// What does not fit together, at the last setting that has a part in it.
     fn conflict(&self, written: &[Written]) -> Option<Mistake> {
         let command = crate::Cli::command().mut_subcommand("serve", |_| serve());
-        let given =
-            Self(self.0.clone()).beneath(command).try_get_matches_from(["faultline", "serve"]).ok()?;
+        let given = self.beneath(command, "serve").try_get_matches_from(["faultline", "serve"]).ok()?;
         let crate::Command::Serve(arguments) = crate::Cli::from_arg_matches(&given).ok()?.command else {
             return None;
         };
@@ -101,19 +111,105 @@ impl Settings {
         self.0.len()
     }
 
-    /// The command line with these as its defaults.
-    pub(crate) fn beneath(self, command: Command) -> Command {
-        command.mut_subcommand("serve", |serve| {
-            self.0.into_iter().fold(serve, |serve, (name, values)| {
-                serve.mut_arg(name, |flag| flag.default_values(values.clone()))
+    /// The command line of a command with these as its defaults. Where one of its flags looks at no variable and the
+    /// same flag of `serve` does, the variable wins over the file here, too.
+    fn beneath(&self, command: Command, name: &str) -> Command {
+        let known = crate::Cli::command().find_subcommand("serve").cloned().unwrap_or_default();
+        command.mut_subcommand(name, |command| {
+            known.get_arguments().fold(command, |command, flag| {
+                let Some(own) = command.get_arguments().find(|own| is_same(own, flag)) else {
+                    return command;
+                };
+                let variable = if own.get_env().is_none() { variable_of(flag) } else { None };
+                match variable.map(|value| vec![value]).or_else(|| self.of(flag)) {
+                    Some(values) => command.mut_arg(flag.get_id(), |own| own.default_values(values)),
+                    None => command,
+                }
             })
         })
     }
+
+    /// What the file says of a flag.
+    fn of(&self, flag: &Arg) -> Option<Vec<OsString>> {
+        let (_, values) = self.0.iter().find(|(name, _)| flag.get_id() == name.as_str())?;
+        Some(values.iter().map(OsString::from).collect())
+    }
 }
 
-/// The file to read: the one that is named, or the usual one if it is there.
-pub(crate) fn file(named: Option<&PathBuf>) -> Option<PathBuf> {
-    named.cloned().or_else(|| Path::new(FILE).exists().then(|| PathBuf::from(FILE)))
+/// Names the settings file, for commands that have no other use for it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SettingsFile {
+    /// The settings file of the server, for where its data is and how it is kept; faultline.toml if it is there.
+    #[arg(long, value_name = "FILE", env = VARIABLE, value_hint = clap::ValueHint::FilePath)]
+    settings: Option<PathBuf>,
+}
+
+/// What was asked for.
+pub(crate) struct Given {
+    pub(crate) command: crate::Command,
+    /// Every flag of the command and its value, wherever that came from.
+    pub(crate) values: BTreeMap<String, Vec<OsString>>,
+}
+
+/// Reads the command line, the environment and the settings file.
+pub(crate) fn given() -> anyhow::Result<Given> {
+    let matches = command_line()?;
+    let values = matches.subcommand().map(|(_, flags)| values(flags)).unwrap_or_default();
+    let command = crate::Cli::from_arg_matches(&matches)?.command;
+    match &command {
+        crate::Command::Serve(arguments) => arguments.check()?,
+        crate::Command::Ingest(arguments) => arguments.check()?,
+        _ => {}
+    }
+    Ok(Given { command, values })
+}
+
+fn values(flags: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let value = |id: &clap::Id| {
+        let raw = flags.try_get_raw(id.as_str()).ok().flatten()?;
+        Some((id.to_string(), raw.map(OsString::from).collect()))
+    };
+    flags.ids().filter_map(value).collect()
+}
+
+/// What was given on the command line, with the environment and the settings file beneath it.
+fn command_line() -> anyhow::Result<ArgMatches> {
+    let given = crate::Cli::command().try_get_matches()?;
+    let Some((name, flags)) = given.subcommand().filter(|(_, flags)| opens_a_directory(flags)) else {
+        return Ok(given);
+    };
+    let named = flags.try_get_one::<PathBuf>(FLAG).ok().flatten().cloned();
+    let settings = match named.or_else(usual_file) {
+        Some(file) => Settings::load(&file)?,
+        None => Settings::default(),
+    };
+    Ok(settings.beneath(crate::Cli::command(), name).try_get_matches()?)
+}
+
+/// Whether a command opens a data directory, and is not about a settings file itself.
+fn opens_a_directory(flags: &ArgMatches) -> bool {
+    let has = |name: &str| flags.try_contains_id(name).is_ok();
+    let is_given = |name: &str| flags.try_contains_id(name).unwrap_or_default();
+    let is_about_settings = has("print_defaults") && (is_given("print_defaults") || is_given(FLAG));
+    has(DATA_DIR) && !is_about_settings && !OF_A_SERVER.into_iter().any(is_given)
+}
+
+/// The file that is read when no flag names one.
+fn usual_file() -> Option<PathBuf> {
+    let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named.or_else(|| Path::new(FILE).exists().then(|| PathBuf::from(FILE)))
+}
+
+/// Whether a flag of a command is the same as one of `serve` that a file can hold.
+fn is_same(own: &Arg, of_serve: &Arg) -> bool {
+    own.get_id() == of_serve.get_id()
+        && own.get_long() == of_serve.get_long()
+        && is_setting(own.get_id().as_str())
+}
+
+/// What the environment says of a flag.
+fn variable_of(flag: &Arg) -> Option<OsString> {
+    std::env::var_os(flag.get_env()?).filter(|value| !value.is_empty())
 }
 
 /// The flags of `serve`, whatever the environment says.

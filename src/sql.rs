@@ -19,6 +19,7 @@ mod table;
 
 use crate::client::{Address, Trust};
 use crate::quantity;
+use crate::settings::SettingsFile;
 use crate::terminal::{self, Look};
 use anyhow::Context;
 use asking::{Asker, Ended};
@@ -100,6 +101,8 @@ pub(crate) struct Arguments {
     /// The data directory of a server, running or not [default: faultline-data].
     #[arg(long, value_name = "DIR", conflicts_with = "server", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    _settings: SettingsFile,
     /// A running server instead of a data directory: the address of its web listener.
     #[arg(long, value_name = "URL", value_parser = server)]
     server: Option<Address>,

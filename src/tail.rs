@@ -10,6 +10,7 @@ mod messages;
 mod source;
 
 use crate::client::{Address, Trust};
+use crate::settings::SettingsFile;
 use crate::stop::Stop;
 use crate::terminal::{self, Look};
 use clap::ValueEnum;
@@ -61,6 +62,8 @@ pub(crate) struct Arguments {
     /// The data directory of a running server [default: faultline-data].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    _settings: SettingsFile,
     /// Only events of this category, as in rate-limit; may be repeated.
     #[arg(long, value_name = "NAME")]
     category: Vec<String>,

@@ -1,22 +1,30 @@
 //! The gate: every door shows it what a client says of itself, and hears yes or no.
 
+use crate::client::Client;
+use crate::origin::{Origin, Origins, Site};
 use crate::scope::Scope;
 use crate::scram::{Exchange, ScramError};
 use crate::tokens::{Token, Tokens};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::{HeaderMap, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// Each no of the last minute makes the next one slower by this, up to the longest.
 const SLOWER: Duration = Duration::from_millis(50);
 const SLOWEST: Duration = Duration::from_secs(1);
 const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// What to do when a page of another origin is rejected.
+pub const CROSS_SITE_REMEDY: &str =
+    "start the server with --allow-origin and the origin of the page, if the page is yours";
 
 /// What a client says of itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,11 +58,23 @@ pub enum Reason {
     Scope,
     /// The request names a host that is not us.
     Host,
+    /// A page of another origin sent it through a browser.
+    CrossSite,
+    /// Its address has as many connections to the PostgreSQL listener as one may have.
+    Connections,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Missing, Self::Wrong, Self::Expired, Self::Scope, Self::Host];
+    pub const ALL: [Self; 7] = [
+        Self::Missing,
+        Self::Wrong,
+        Self::Expired,
+        Self::Scope,
+        Self::Host,
+        Self::CrossSite,
+        Self::Connections,
+    ];
 
     /// A short, stable word: a metric label.
     #[must_use]
@@ -65,6 +85,8 @@ impl Reason {
             Self::Expired => "expired",
             Self::Scope => "scope",
             Self::Host => "host",
+            Self::CrossSite => "cross_site",
+            Self::Connections => "connections",
         }
     }
 }
@@ -83,7 +105,23 @@ impl Denied {
     /// Whether another token could help: otherwise it is the wrong one for this.
     #[must_use]
     pub fn is_unauthenticated(&self) -> bool {
-        !matches!(self.reason, Reason::Scope | Reason::Host)
+        !matches!(self.reason, Reason::Scope | Reason::Host | Reason::CrossSite | Reason::Connections)
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let wanted = self.wanted;
+        match self.reason {
+            Reason::Missing | Reason::Wrong | Reason::Expired => {
+                format!("send Authorization: Bearer with a token of the scope {wanted}")
+            }
+            Reason::Scope | Reason::Host => format!(
+                "use a token of the scope {wanted}, and name this server by its address or as localhost"
+            ),
+            Reason::CrossSite => CROSS_SITE_REMEDY.to_owned(),
+            Reason::Connections => "close connections that are not used".to_owned(),
+        }
     }
 
     fn sentence(&self) -> String {
@@ -94,6 +132,11 @@ impl Denied {
             Reason::Expired => "the token has expired".to_owned(),
             Reason::Scope => format!("the token is not of the scope {wanted}"),
             Reason::Host => "the request names a host that is not this server".to_owned(),
+            Reason::CrossSite => {
+                "a page of another origin sent the request through a browser (see Origin and Sec-Fetch-Site)"
+                    .to_owned()
+            }
+            Reason::Connections => "this address has too many connections already".to_owned(),
         }
     }
 }
@@ -102,9 +145,11 @@ impl Denied {
 #[derive(Debug)]
 pub struct Gate {
     /// Nobody has to show a token when there are none.
-    tokens: RwLock<Option<Arc<Tokens>>>,
+    tokens: watch::Sender<Option<Arc<Tokens>>>,
     /// Whether requests may name any host.
     any_host: bool,
+    /// Pages that may use the endpoints, beside our own.
+    origins: Origins,
     denied: [AtomicU64; Reason::ALL.len()],
     /// How many noes there were lately, and when that was last looked at.
     lately: Mutex<(u32, Instant)>,
@@ -125,15 +170,40 @@ impl Gate {
 
     fn new(tokens: Option<Arc<Tokens>>, any_host: bool) -> Self {
         let denied = Default::default();
-        Self { tokens: RwLock::new(tokens), any_host, denied, lately: Mutex::new((0, Instant::now())) }
+        let tokens = watch::Sender::new(tokens);
+        let origins = Origins::default();
+        Self { tokens, any_host, origins, denied, lately: Mutex::new((0, Instant::now())) }
+    }
+
+    /// Lets pages of these origins use the endpoints.
+    #[must_use]
+    pub fn allowing(self, origins: Vec<Origin>) -> Self {
+        Self { origins: Origins::new(origins), ..self }
+    }
+
+    /// Says no to what a page of another origin has sent; one of a listed origin is named, since it gets the headers
+    /// of CORS.
+    pub(crate) fn screen(&self, wanted: Scope, head: &Parts) -> Result<Option<HeaderValue>, Denied> {
+        match self.origins.site(head) {
+            Site::Own => Ok(None),
+            Site::Listed(origin) => Ok(Some(origin)),
+            Site::Other => {
+                // Nobody guesses anything here, so nobody is made to wait.
+                self.count(Reason::CrossSite);
+                Err(Denied { reason: Reason::CrossSite, wanted })
+            }
+        }
     }
 
     /// Knows other tokens from now on. A gate that is open stays open, and one that is not does not become it.
     pub fn replace(&self, tokens: Tokens) {
-        let mut held = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        if held.is_some() {
-            *held = Some(Arc::new(tokens));
-        }
+        self.tokens.send_if_modified(|held| {
+            let is_closed = held.is_some();
+            if is_closed {
+                *held = Some(Arc::new(tokens));
+            }
+            is_closed
+        });
     }
 
     /// Whether a client has to say something of itself at all.
@@ -152,9 +222,9 @@ impl Gate {
     ///
     /// # Errors
     /// When it is no.
-    pub async fn admit(&self, wanted: Scope, credentials: Credentials<'_>) -> Result<(), Denied> {
+    pub async fn admit(&self, wanted: Scope, credentials: Credentials<'_>) -> Result<Client, Denied> {
         match self.check(wanted, credentials) {
-            Ok(()) => Ok(()),
+            Ok(client) => Ok(client),
             Err(reason) => Err(self.deny(reason, wanted).await),
         }
     }
@@ -168,7 +238,7 @@ impl Gate {
         wanted: Scope,
         uri: &http::Uri,
         headers: &HeaderMap,
-    ) -> Result<(), Denied> {
+    ) -> Result<Client, Denied> {
         if !self.any_host && !crate::host::is_ours(uri, headers) {
             return Err(self.deny(Reason::Host, wanted).await);
         }
@@ -186,34 +256,49 @@ impl Gate {
         Ok((Proof { exchange, token }, reply))
     }
 
-    /// Ends it, and returns our own proof.
+    /// Ends it, and returns our own proof together with the client that was admitted.
     ///
     /// # Errors
     /// When it is no.
-    pub async fn end_proof(&self, proof: Proof, last: &str, wanted: Scope) -> Result<String, Denied> {
+    pub async fn end_proof(
+        &self,
+        proof: Proof,
+        last: &str,
+        wanted: Scope,
+    ) -> Result<(String, Client), Denied> {
         let Proof { exchange, token } = proof;
         let checked = exchange.finish(last).map_err(|_| Reason::Wrong);
         let checked = checked.and_then(|reply| {
-            judge(token.as_ref().ok_or(Reason::Wrong)?, wanted)?;
-            Ok(reply)
+            let client = self.client(token.as_ref().ok_or(Reason::Wrong)?, wanted)?;
+            Ok((reply, client))
         });
         match checked {
-            Ok(reply) => Ok(reply),
+            Ok(proved) => Ok(proved),
             Err(reason) => Err(self.deny(reason, wanted).await),
         }
     }
 
-    fn check(&self, wanted: Scope, credentials: Credentials<'_>) -> Result<(), Reason> {
-        let Some(tokens) = self.tokens() else { return Ok(()) };
+    fn check(&self, wanted: Scope, credentials: Credentials<'_>) -> Result<Client, Reason> {
+        let Some(tokens) = self.tokens() else { return Ok(Client::anonymous()) };
         match credentials {
             Credentials::None => Err(Reason::Missing),
-            Credentials::Token(sent) => judge(tokens.find(&sent).ok_or(Reason::Wrong)?, wanted),
+            Credentials::Token(sent) => self.client(tokens.find(&sent).ok_or(Reason::Wrong)?, wanted),
         }
+    }
+
+    fn client(&self, token: &Token, wanted: Scope) -> Result<Client, Reason> {
+        judge(token, wanted)?;
+        Ok(Client::of(token, wanted, self.tokens.subscribe()))
+    }
+
+    /// Counts a no that was said elsewhere.
+    pub fn count(&self, reason: Reason) {
+        self.denied[reason as usize].fetch_add(1, Relaxed);
     }
 
     /// Counts a no, and waits.
     async fn deny(&self, reason: Reason, wanted: Scope) -> Denied {
-        self.denied[reason as usize].fetch_add(1, Relaxed);
+        self.count(reason);
         // A token that was forgotten is no attempt at one.
         if reason != Reason::Missing {
             tokio::time::sleep(self.delay()).await;
@@ -231,7 +316,7 @@ impl Gate {
     }
 
     fn tokens(&self) -> Option<Arc<Tokens>> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tokens.borrow().clone()
     }
 }
 
@@ -242,7 +327,7 @@ pub struct Proof {
     token: Option<Token>,
 }
 
-fn judge(token: &Token, wanted: Scope) -> Result<(), Reason> {
+pub(crate) fn judge(token: &Token, wanted: Scope) -> Result<(), Reason> {
     if token.has_expired(Timestamp::now()) {
         return Err(Reason::Expired);
     }
@@ -288,13 +373,13 @@ mod tests {
     async fn only_the_right_token_comes_in() {
         let (gate, secret) = gate(&[Scope::Ingest], Some("2999-01-01T00:00:00Z"));
         let asked = async |wanted, sent: Credentials<'_>| {
-            gate.admit(wanted, sent).await.map_err(|denied| denied.reason)
+            gate.admit(wanted, sent).await.map(drop).map_err(|denied| denied.reason)
         };
         assert_eq!(asked(Scope::Ingest, Credentials::Token(secret.reveal().into())).await, Ok(()));
         assert_eq!(asked(Scope::Query, Credentials::Token(secret.reveal().into())).await, Err(Reason::Scope));
         assert_eq!(asked(Scope::Ingest, Credentials::Token("flt_x".into())).await, Err(Reason::Wrong));
         assert_eq!(asked(Scope::Ingest, Credentials::None).await, Err(Reason::Missing));
-        assert_eq!(gate.denials().map(|(_, count)| count), [1, 1, 0, 1, 0]);
+        assert_eq!(gate.denials().map(|(_, count)| count), [1, 1, 0, 1, 0, 0, 0]);
         let (gate, secret) = self::gate(&[Scope::Admin], Some("2020-01-01T00:00:00Z"));
         let denied = gate.admit(Scope::Ingest, Credentials::Token(secret.reveal().into())).await.unwrap_err();
         assert_eq!((denied.reason, denied.is_unauthenticated()), (Reason::Expired, true));

@@ -68,6 +68,11 @@ impl Token {
         Ok(Self { name, scopes, expires, digest, verifier })
     }
 
+    /// The hash of its secret.
+    pub(crate) fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
     /// How a PostgreSQL client can prove that it has it.
     #[must_use]
     pub fn verifier(&self) -> &Verifier {
@@ -194,6 +199,11 @@ impl Tokens {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Token> {
         self.0.iter().find(|token| token.name == name)
+    }
+
+    /// The token whose secret has this hash, as it is known now.
+    pub(crate) fn with_digest(&self, digest: &[u8; 32]) -> Option<&Token> {
+        self.0.iter().find(|token| token.digest == *digest)
     }
 
     /// How many there are.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::codec::{Decoder, Encoder};
 use store::disk::{Disk, RealDisk};
 use store::hot::HotRecord;
-use store::lake::{Lake, LakeOptions, Retention};
+use store::lake::{Lake, LakeOptions, Maintenance, Retention};
 use store::rows::{EventRow, EventRows};
 use store::{DataDirectory, Table};
 use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
@@ -78,20 +78,16 @@ fn make(data: &Path, events: u64) -> anyhow::Result<()> {
         maker.piece(traffic, wanted)?;
         if maker.bytes > CHUNK || piece + 1 == pieces {
             let records = maker.take();
-            lake.seal(&records, records[records.len() - 1].sequence)?;
-            lake.upkeep(Table::Events)?;
+            lake.seal(&records, records[records.len() - 1].sequence, now_us())?;
+            lake.upkeep(Table::Events, Maintenance::Full, now_us())?;
         }
     }
-    while lake.upkeep(Table::Events)?.merged > 0 {}
+    while lake.upkeep(Table::Events, Maintenance::Full, now_us())?.merged > 0 {}
     Ok(())
 }
 
 fn options() -> LakeOptions {
-    LakeOptions {
-        retention: [Retention::default(); Table::ALL.len()],
-        grace: Duration::ZERO,
-        clock: || jiff::Timestamp::now().as_microsecond(),
-    }
+    LakeOptions { retention: [Retention::default(); Table::ALL.len()], grace: Duration::ZERO, clock: now_us }
 }
 
 /// Makes records of the log out of lines.
@@ -165,4 +161,8 @@ impl Sink for Keep<'_> {
     }
     fn call(&mut self, _: &Call<'_>) {}
     fn unrecognized(&mut self, _: Reason) {}
+}
+
+fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
 }

@@ -33,6 +33,12 @@ pub struct Limits {
     pub requests: usize,
     /// Open connections on each listener.
     pub connections: usize,
+    /// Open connections of one address, on each listener: a part of all, so that no client can take them from the
+    /// others, and a large one, since a proxy or a machine of many senders is one address.
+    pub connections_per_address: usize,
+    /// A connection on which no request is begun for this long is closed; exporters send every few seconds, or once a
+    /// minute.
+    pub idle_timeout: Duration,
     /// A request's head, of a connection that is not idle.
     pub head_timeout: Duration,
     /// The pause between two pieces of a body.
@@ -86,6 +92,8 @@ impl Limits {
         inflight_bytes: 96 * MIB,
         requests: 1024,
         connections: 1024,
+        connections_per_address: 768,
+        idle_timeout: Duration::from_secs(120),
         head_timeout: Duration::from_secs(10),
         body_pause: Duration::from_secs(10),
         body_timeout: Duration::from_secs(60),

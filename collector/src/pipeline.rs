@@ -12,6 +12,7 @@
 //! - What is in flight is bounded by [`Pipeline::room`] and the receivers' slots, so no queue here needs a bound.
 
 mod batch;
+mod calls;
 mod decompress;
 mod epochs;
 mod fold;
@@ -31,7 +32,7 @@ mod worker;
 
 pub use own_span::TARGET as OWN_SPANS;
 pub use reading::Reading;
-pub use request::{Answer, Defaults, Encoding, Position, ReadBody, Rejected, Request};
+pub use request::{Answer, Defaults, Encoding, IdempotencyKey, Position, ReadBody, Rejected, Request};
 pub use restore::Restored;
 pub use shared::Clock;
 
@@ -43,7 +44,6 @@ use crate::refusal::{Cause, Refusal};
 use crate::source::Source;
 use arrow::buffer::Buffer;
 use crossbeam_channel::Sender;
-use keys::Claim;
 use shared::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -198,6 +198,9 @@ impl Pipeline {
         if shared.closing.load(Ordering::Acquire) || shared.stopping_soon.load(Ordering::Acquire) {
             return Some(shared.later(Cause::ShuttingDown, "the collector is stopping"));
         }
+        if let Err(error @ CommitError::Displaced(_)) = shared.log.is_in_place() {
+            return Some(shared.refusal_of(&error));
+        }
         let log = shared.log.stats();
         if log.full {
             return Some(shared.later(Cause::LogFull, "the log has reached its limit on disk"));
@@ -244,25 +247,10 @@ impl Pipeline {
         counters.requests.add(1);
         counters.wire_bytes.add(request.body.len() as u64);
         let arrival = self.shared.now();
-        let key = request.idempotency_key.as_deref().map(keys::identity_of);
-        match key.map(|key| self.shared.keys.claim(key, arrival)) {
-            Some(Claim::Answered(answer)) => {
-                self.shared.counters.answered_again.add(1);
-                return Ok(answer);
-            }
-            Some(Claim::Wait(outcome)) => {
-                self.shared.counters.answered_again.add(1);
-                return outcome.await.unwrap_or_else(|_| Err(self.shared.stopping()));
-            }
-            Some(Claim::First) | None => {}
-        }
         let source = request.source;
         let (reply, outcome) = oneshot::channel();
-        if let Err(refusal) = self.enqueue(Job { request, key, arrival, reply }) {
+        if let Err(refusal) = self.enqueue(Job { request, claimed: None, arrival, reply }) {
             self.shared.counters.refused(source, &refusal);
-            if let Some(key) = key {
-                self.shared.keys.settle(key, &Err(refusal.clone()), arrival);
-            }
             return Err(refusal);
         }
         outcome.await.unwrap_or_else(|_| Err(self.shared.stopping()))

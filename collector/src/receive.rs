@@ -38,7 +38,7 @@ mod reply;
 #[cfg(test)]
 mod fake;
 
-use crate::pipeline::{Answer, Defaults, Encoding, Pipeline, ReadBody, Request};
+use crate::pipeline::{Answer, Defaults, Encoding, IdempotencyKey, Pipeline, ReadBody, Request};
 use crate::{Cause, Limits, Refusal, Source};
 use access::{Denied, Gate, Scope};
 use axum::Router;
@@ -94,18 +94,28 @@ pub fn routers(intake: impl Intake, gate: &Arc<Gate>) -> Routers {
     let door = Door::new(intake);
     let http = envelopes::routes().merge(otlp_http::routes()).fallback(otlp_http::unknown);
     let (of_http, of_grpc) = (door.clone(), door.clone());
-    let http = access::guarded(http, gate, Scope::Ingest, move |denied, request| {
-        otlp_http::denied(&of_http, denied, request)
-    });
-    let grpc = access::guarded(otlp_grpc::routes(), gate, Scope::Ingest, move |denied, request| {
-        otlp_grpc::denied(&of_grpc, denied, request)
-    });
+    let http = access::guarded(
+        http,
+        gate,
+        Scope::Ingest,
+        move |denied: &Denied, request: &axum::extract::Request| otlp_http::denied(&of_http, denied, request),
+    );
+    let grpc = access::guarded(
+        otlp_grpc::routes(),
+        gate,
+        Scope::Ingest,
+        move |denied: &Denied, request: &axum::extract::Request| otlp_grpc::denied(&of_grpc, denied, request),
+    );
     Routers { http: http.with_state(door.clone()), grpc: grpc.with_state(door) }
 }
 
 /// What somebody is told whom the gate does not let in.
 fn refusal_of(denied: &Denied) -> Refusal {
-    let cause = if denied.is_unauthenticated() { Cause::Unauthenticated } else { Cause::Forbidden };
+    let cause = match denied.reason {
+        access::Reason::CrossSite => Cause::CrossSite,
+        _ if denied.is_unauthenticated() => Cause::Unauthenticated,
+        _ => Cause::Forbidden,
+    };
     Refusal::new(cause, denied.to_string())
 }
 
@@ -115,7 +125,7 @@ struct Asked {
     encoding: Encoding,
     read: ReadBody,
     defaults: Defaults,
-    idempotency_key: Option<String>,
+    idempotency_key: Option<IdempotencyKey>,
     bounds: body::Bounds,
 }
 

@@ -54,6 +54,10 @@ pub enum Cause {
     Unauthenticated,
     /// A token for something else, or a name that is not ours.
     Forbidden,
+    /// A page of another origin sent it through a browser.
+    CrossSite,
+    /// An `Idempotency-Key` that stands for another request.
+    KeyReused,
     /// The body came too slowly.
     TooSlow,
     /// Over a limit on size.
@@ -70,6 +74,8 @@ pub enum Cause {
     LogFull,
     /// The log could not be written.
     DiskFailed,
+    /// The data directory was removed, renamed or replaced while we use it.
+    DirectoryLost,
     /// The sender went away before its request was whole.
     Gone,
     /// On the way out.
@@ -83,7 +89,7 @@ type Row = (&'static str, u16, i32, &'static str);
 
 impl Cause {
     /// All of them, for counters.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Unreadable,
         Self::BadCompression,
         Self::BadParameter,
@@ -91,6 +97,8 @@ impl Cause {
         Self::WrongMethod,
         Self::Unauthenticated,
         Self::Forbidden,
+        Self::CrossSite,
+        Self::KeyReused,
         Self::TooSlow,
         Self::TooLarge,
         Self::WrongType,
@@ -99,6 +107,7 @@ impl Cause {
         Self::Busy,
         Self::LogFull,
         Self::DiskFailed,
+        Self::DirectoryLost,
         Self::Gone,
         Self::ShuttingDown,
         Self::Internal,
@@ -124,6 +133,13 @@ impl Cause {
                 7,
                 "use a token of the scope ingest, and name this server by its address or as localhost",
             ),
+            Self::CrossSite => ("cross_site", 403, 7, access::CROSS_SITE_REMEDY),
+            Self::KeyReused => (
+                "key_reused",
+                422,
+                3,
+                "send another request under another Idempotency-Key, or the same one unchanged",
+            ),
             Self::TooSlow => ("too_slow", 408, 14, "send the body without long pauses"),
             Self::TooLarge => ("too_large", 413, 8, "send smaller batches"),
             Self::WrongType => ("wrong_type", 415, 3, "set Content-Type to a type that this path reads"),
@@ -134,6 +150,12 @@ impl Cause {
             Self::DiskFailed => {
                 ("disk_failed", 503, 14, "make room on the disk or mend it; retry after the given time")
             }
+            Self::DirectoryLost => (
+                "directory_lost",
+                503,
+                14,
+                "put the data directory back where it was, or restart the server; retry after the given time",
+            ),
             // Nobody reads this one; 499 and 1 (cancelled) are what others write into their logs.
             Self::Gone => ("gone", 499, 1, "keep the connection open until the answer"),
             Self::ShuttingDown => ("shutting_down", 503, 14, "retry after the given time"),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
 use store::keeper::{Keeper, KeeperStats, TableSize};
+use store::lake::Expired;
 use store::log::Replay;
 use taxonomy::Category;
 
@@ -31,16 +32,28 @@ struct Watched {
 }
 
 /// The routes of probes, which have no token.
-pub fn probes(pipeline: Pipeline) -> Router {
+pub fn probes(pipeline: Pipeline, keeper: Keeper) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(wrong_method)
-        .with_state(pipeline)
+        .with_state((pipeline, keeper))
 }
 
 async fn wrong_method() -> Response {
     refused(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
+}
+
+/// The same routes for connections of the reserve, which are for nothing else.
+pub fn reserved_probes(pipeline: Pipeline, keeper: Keeper) -> Router {
+    probes(pipeline, keeper).fallback(async || {
+        refused(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too_many_connections",
+            "all connections of this listener, or of this address, are taken; the last ones answer /healthz and /readyz",
+            "close connections that are not used, or raise --limit-connections or --limit-connections-per-address",
+        )
+    })
 }
 
 /// The other routes.
@@ -59,17 +72,41 @@ pub fn routes(pipeline: Pipeline, connections: Arc<Connections>, keeper: Keeper,
         .with_state(Watched { pipeline, connections, keeper, replay: Arc::new(replay) })
 }
 
-async fn ready(State(pipeline): State<Pipeline>) -> Response {
-    match pipeline.unready() {
+/// Why a collector is not ready.
+struct Unready {
+    reason: &'static str,
+    message: String,
+    remedy: &'static str,
+}
+
+impl Unready {
+    fn of(pipeline: &Pipeline, keeper: &Keeper) -> Option<Self> {
+        let refused = pipeline.unready().map(|refusal| Self {
+            reason: refusal.cause.as_str(),
+            message: refusal.detail,
+            remedy: refusal.cause.remedy(),
+        });
+        refused.or_else(|| {
+            keeper.damage().map(|message| Self {
+                reason: "tables_damaged",
+                message,
+                remedy: "mend what the message names; no restart is needed, and what is sent meanwhile is kept in the log",
+            })
+        })
+    }
+}
+
+/// Whether requests are taken, and everything that is stored can be asked about.
+pub(crate) fn is_ready(pipeline: &Pipeline, keeper: &Keeper) -> bool {
+    Unready::of(pipeline, keeper).is_none()
+}
+
+async fn ready(State((pipeline, keeper)): State<(Pipeline, Keeper)>) -> Response {
+    match Unready::of(&pipeline, &keeper) {
         None => answer(StatusCode::OK, &json!({"ready": true})),
-        Some(refusal) => answer(
+        Some(Unready { reason, message, remedy }) => answer(
             StatusCode::SERVICE_UNAVAILABLE,
-            &json!({
-                "ready": false,
-                "reason": refusal.cause.as_str(),
-                "message": refusal.detail,
-                "remedy": refusal.cause.remedy(),
-            }),
+            &json!({"ready": false, "reason": reason, "message": message, "remedy": remedy}),
         ),
     }
 }
@@ -85,12 +122,13 @@ async fn status(State(watched): State<Watched>) -> Response {
         StatusCode::OK,
         &json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "ready": pipeline.unready().is_none(),
+            "ready": is_ready(pipeline, &watched.keeper),
             "sources": sources,
             "connections": {
                 "open": watched.connections.open(),
                 "opened": watched.connections.opened(),
                 "refused": watched.connections.refused(),
+                "reserved": watched.connections.reserved(),
                 "accept_errors": watched.connections.accept_errors(),
             },
             "answered_again": counters.answered_again.get(),
@@ -144,6 +182,7 @@ fn of_log(pipeline: &Pipeline) -> Value {
             "full": log.refused_full,
             "no_space": log.refused_no_space,
             "io": log.refused_io,
+            "displaced": log.refused_displaced,
             "stale": log.refused_stale,
             "too_large": log.refused_too_large,
         },
@@ -173,10 +212,15 @@ fn of_seal(stats: &KeeperStats) -> Value {
 
 fn of_upkeep(stats: &KeeperStats) -> Value {
     json!({
+        "rounds": stats.rounds,
+        "held": stats.clock.is_held,
+        "clock_jumps": stats.clock.jumps,
+        "clock_offset_s": stats.clock.offset_us / 1_000_000,
         "merged_files": stats.kept.merged,
         "merged_into_files": stats.kept.merged_into,
         "merged_bytes": stats.kept.merged_bytes,
-        "expired_files": stats.kept.expired,
+        "expired_files": stats.kept.expired.files,
+        "expired": of_expired(stats),
         "checkpoints": stats.kept.checkpoints,
         "cleaned_log_files": stats.kept.log_files,
         "vacuumed_files": stats.kept.vacuumed.files,
@@ -184,6 +228,17 @@ fn of_upkeep(stats: &KeeperStats) -> Value {
         "micros": micros(stats.upkeep_time),
         "failures": stats.upkeep_failures,
     })
+}
+
+/// What retention removed, by table.
+fn of_expired(stats: &KeeperStats) -> Value {
+    let of_table = |(table, expired): (Table, &Expired)| {
+        let expired = json!({
+            "files": expired.files, "rows": expired.rows, "bytes": expired.bytes, "days": expired.days,
+        });
+        (table.name().to_owned(), expired)
+    };
+    Value::Object(Table::ALL.into_iter().zip(&stats.expired).map(of_table).collect())
 }
 
 /// Null while the tables cannot be opened.

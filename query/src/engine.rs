@@ -1,44 +1,49 @@
-//! One factory of read-only sessions: the tables and functions are set up once, and every statement runs within limits.
+//! The engine of one process: tables and functions are set up once, and every statement runs within limits.
+//!
+//! A server has it in its worker processes only, one statement at a time: see [`crate::worker`].
 
+mod catalog;
 mod courtesy;
+pub(crate) mod deep_stack;
 mod memory;
 mod moment;
 mod rows;
 mod session;
-mod stats;
 
+use catalog::{OrderedCatalog, OrderedSchema};
 use courtesy::Courtesy;
 pub(crate) use moment::Moment;
 pub use rows::Rows;
-pub use session::{Prepared, Session};
-pub use stats::{BOUNDS_MS, Via, ViaStats};
+pub(crate) use rows::too_slow;
+pub use session::{EngineSession, Prepared, Resolved};
 
 use crate::error::QueryError;
 use crate::limits::Limits;
+use crate::serve::postgres::Reader;
 use crate::source::Source;
 use crate::{functions, tables, views};
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+use datafusion::catalog::{CatalogProvider, MemorySchemaProvider};
 use datafusion::common::Result;
 use datafusion::common::config::Dialect;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use stats::Stats;
 use std::sync::Arc;
+use store::snapshot::Horizon;
 use taxonomy::Rules;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
 
 /// The catalog, and the database that PostgreSQL clients name.
 pub const CATALOG: &str = "faultline";
 /// The schema of all tables and views.
 pub const SCHEMA: &str = "public";
 
-/// Threads beyond one for each core.
+/// Threads beyond one for each core: one that does not yield after all must not keep the others waiting.
 const SPARE_THREADS: usize = 2;
-/// Behind ingest, whose senders wait for a yes.
-const NICENESS: i32 = 5;
+/// Threads that wait for the disk.
+const BLOCKING_THREADS: usize = 4;
+/// The stack of each of these. Running a plan recurses once for each operator and each level of an expression.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Answers questions.
 #[derive(Debug, Clone)]
@@ -52,11 +57,8 @@ pub(crate) struct Shared {
     pub(crate) source: Source,
     /// Tables, views and functions, ready to be used by any session.
     pub(crate) state: SessionState,
-    /// Memory of all queries.
-    pub(crate) pool: Arc<dyn MemoryPool>,
-    /// Queries that may run at once.
-    pub(crate) turns: Arc<Semaphore>,
-    pub(crate) stats: Stats,
+    /// Reads the statements of PostgreSQL clients.
+    pub(crate) reader: Reader,
     /// Queries have threads of their own, so that none can keep a sender waiting. `None` once it is being dropped.
     runtime: Option<Runtime>,
 }
@@ -69,55 +71,26 @@ impl Engine {
     pub fn new(source: Source, rules: &Arc<Rules>, limits: Limits) -> Result<Self, QueryError> {
         let runtime = runtime().map_err(|error| QueryError::new(crate::Kind::Internal, error.to_string()))?;
         let state = runtime.block_on(state(&source, rules))?;
-        let shared = Shared {
-            limits,
-            source,
-            state,
-            pool: Arc::new(GreedyMemoryPool::new(limits.memory)),
-            turns: Arc::new(Semaphore::new(limits.concurrent)),
-            stats: Stats::default(),
-            runtime: Some(runtime),
-        };
+        let shared = Shared { limits, source, state, reader: Reader::default(), runtime: Some(runtime) };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// What queries may take.
+    /// A session for one connection, which sees what lies within a horizon.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.shared.limits
+    pub fn session(&self, horizon: Horizon) -> EngineSession {
+        EngineSession::new(Arc::clone(&self.shared), horizon)
     }
 
-    /// A session for one connection, which comes in by a door.
-    #[must_use]
-    pub fn session(&self, via: Via) -> Session {
-        Session::new(Arc::clone(&self.shared), via)
+    /// Whether nothing of any statement is computed any more. One that was stopped may go on for a while, if it does not
+    /// yield.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let alive = self.shared.handle().map_or(0, |handle| handle.metrics().num_alive_tasks());
+        alive == 0 && deep_stack::running() == 0
     }
 
-    /// What was asked so far by one door.
-    #[must_use]
-    pub fn stats(&self, via: Via) -> ViaStats {
-        self.shared.stats.of(via)
-    }
-
-    /// How many statements are running.
-    #[must_use]
-    pub fn running(&self) -> usize {
-        self.shared.limits.concurrent.saturating_sub(self.shared.turns.available_permits())
-    }
-
-    /// Tables, views and functions, to plan with.
-    pub(crate) fn state(&self) -> &SessionState {
-        &self.shared.state
-    }
-
-    /// Where rows come from.
-    pub(crate) fn source(&self) -> &Source {
-        &self.shared.source
-    }
-
-    /// The threads of queries.
-    pub(crate) fn handle(&self) -> Result<&tokio::runtime::Handle, QueryError> {
-        self.shared.handle()
+    /// Memory that the stacks of its threads may take beyond those that run already.
+    pub(crate) const fn stack_reserve() -> usize {
+        BLOCKING_THREADS * STACK_BYTES + deep_stack::STACK_BYTES
     }
 }
 
@@ -138,16 +111,12 @@ impl Drop for Shared {
 }
 
 fn runtime() -> std::io::Result<Runtime> {
-    let yield_to_ingest = || {
-        // A kernel that refuses leaves us as fast as everyone else.
-        rustix::process::nice(NICENESS).ok();
-    };
-    // One that does not yield after all must not keep the others waiting.
     let threads = std::thread::available_parallelism().map_or(1, usize::from) + SPARE_THREADS;
     Builder::new_multi_thread()
         .worker_threads(threads)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_stack_size(STACK_BYTES)
         .thread_name("query")
-        .on_thread_start(yield_to_ingest)
         .enable_all()
         .build()
 }
@@ -155,8 +124,8 @@ fn runtime() -> std::io::Result<Runtime> {
 async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, QueryError> {
     let runtime = tables::runtime_env(source)?;
     let public = Arc::new(MemorySchemaProvider::new());
-    let catalog = Arc::new(MemoryCatalogProvider::new());
-    catalog.register_schema(SCHEMA, Arc::clone(&public) as Arc<dyn SchemaProvider>)?;
+    let catalog = Arc::new(OrderedCatalog::default());
+    catalog.register_schema(SCHEMA, Arc::new(OrderedSchema(Arc::clone(&public))))?;
     let state = SessionStateBuilder::new()
         .with_config(config())
         .with_runtime_env(runtime)
@@ -173,7 +142,8 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
     Ok(context.state())
 }
 
-fn config() -> SessionConfig {
+/// How statements are read and planned, wherever that happens.
+pub(crate) fn config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)

@@ -1,10 +1,11 @@
 //! Why a query has no answer: what, where, and what to do.
 
 use datafusion::common::{DataFusionError, Diagnostic, SchemaError, Span};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Why a query has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryError {
     /// What kind of failure it is.
     pub kind: Kind,
@@ -17,7 +18,7 @@ pub struct QueryError {
 }
 
 /// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// It is no SQL.
     Syntax,
@@ -40,7 +41,7 @@ pub enum Kind {
 }
 
 /// What a query took too much of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// Time.
     Time,
@@ -55,7 +56,7 @@ pub enum Limit {
 }
 
 /// A place in a statement, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The line.
     pub line: u64,

@@ -4,6 +4,7 @@
 //! something as large as they are told to are `bounded` here: what they build is counted by no memory limit.
 
 mod bounded;
+mod checked;
 mod codes;
 mod date_trunc;
 mod histogram_quantile;
@@ -27,6 +28,7 @@ pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<(
         context.register_udf(function);
     }
     context.register_udf(date_trunc::function());
+    context.register_udaf(checked::sum());
     let mut context = context.clone();
     bounded::register(&mut context)?;
     datafusion_functions_json::register_all(&mut context)

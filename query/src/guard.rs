@@ -3,6 +3,8 @@
 //! Every door asks here first, whatever it speaks. Two locks on the same door: a list of the statements that are
 //! allowed, and the engine's own refusal to plan anything that changes something.
 
+mod complexity;
+
 use crate::error::{Kind, Limit, QueryError};
 use crate::limits::Limits;
 use datafusion::execution::context::SQLOptions;
@@ -16,6 +18,8 @@ use std::ops::ControlFlow;
 const DEPTH: usize = 64;
 /// The length of a condition on single events.
 const CONDITION_BYTES: usize = 4 << 10;
+/// How deep a condition on single events may nest: it is worked out on the server's own threads.
+const CONDITION_DEPTH: usize = 100;
 
 /// Reads exactly one statement, and refuses what does more than read.
 ///
@@ -45,13 +49,24 @@ pub fn parse(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
         return Err(QueryError::new(Kind::Limit(Limit::Statement), message)
             .hint("use parameters or a join instead of long lists"));
     }
+    complexity::check_tokens(sql)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = DFParserBuilder::new(sql)
         .with_dialect(&dialect)
         .with_recursion_limit(DEPTH)
         .build()
         .map_err(QueryError::from)?;
-    Ok(parser.parse_statements()?.into())
+    let statements: Vec<Statement> = parser.parse_statements()?.into();
+    statements.iter().try_for_each(check_complexity)?;
+    Ok(statements)
+}
+
+fn check_complexity(statement: &Statement) -> Result<(), QueryError> {
+    match statement {
+        Statement::Statement(statement) => complexity::check(statement),
+        Statement::Explain(explain) => check_complexity(&explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => Ok(()),
+    }
 }
 
 /// Refuses a statement that does more than read, or is too wide.
@@ -102,6 +117,7 @@ pub fn condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
         let error = QueryError::new(Kind::Syntax, format!("'{alias}' is more than the condition"));
         return Err(error.hint("join conditions with AND or OR"));
     }
+    complexity::check_expression(&expression.expr, CONDITION_DEPTH)?;
     if expression.expr.visit(&mut NoQuery).is_break() {
         let error =
             QueryError::new(Kind::Refused, "a condition looks at single events: no queries inside it");

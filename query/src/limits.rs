@@ -1,10 +1,14 @@
 //! What one query, and all of them together, may take of the machine.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use taxonomy::Relation;
 
+/// Memory of a worker process beside what its query may take: plans, buffers of files, footers that are kept.
+const WORKER_MEMORY: usize = 64 << 20;
+
 /// What queries may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// How long a query may run: a dashboard has given up long before, and an analyst can narrow it down.
     pub time: Duration,
@@ -12,7 +16,7 @@ pub struct Limits {
     pub wait: Duration,
     /// Memory of one query, for what it sorts, joins and groups.
     pub query_memory: usize,
-    /// Memory of all queries together.
+    /// Memory of all queries together; past it the largest is ended.
     pub memory: usize,
     /// Rows of an answer.
     pub rows: usize,
@@ -26,6 +30,10 @@ pub struct Limits {
     pub columns: usize,
     /// Connections to the PostgreSQL door.
     pub connections: usize,
+    /// Those of one address: a part of all, so that no client can take them from the others.
+    pub connections_per_address: usize,
+    /// A PostgreSQL session that asks nothing for this long is ended; pools of connections open another.
+    pub idle: Duration,
 }
 
 impl Limits {
@@ -41,7 +49,16 @@ impl Limits {
         statement_bytes: 256 << 10,
         columns: 1_000,
         connections: 100,
+        connections_per_address: 75,
+        idle: Duration::from_secs(60 * 60),
     };
+
+    /// What the process of one query may take, enforced by the operating system: half as much again as the engine
+    /// accounts for, since it does not account for everything.
+    #[must_use]
+    pub const fn process_memory(&self) -> usize {
+        self.query_memory.saturating_add(self.query_memory / 2).saturating_add(WORKER_MEMORY)
+    }
 
     /// Whether the bounds fit together.
     ///

@@ -27,8 +27,8 @@ use url::Url;
 /// The stored tables that can be asked about.
 pub const STORED: [Table; 3] = [Table::Events, Table::Traffic, Table::Rejects];
 
-/// Footers of files that were opened before; those of some thousand files.
-const METADATA_CACHE: usize = 128 << 20;
+/// Footers of files that were opened before, in each worker process; those of some hundred files.
+const METADATA_CACHE: usize = 24 << 20;
 
 /// The names of all tables and views.
 pub fn names() -> impl Iterator<Item = &'static str> {

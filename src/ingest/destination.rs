@@ -32,6 +32,8 @@ pub(super) enum No {
     Away { reason: String },
     /// It is too much at once.
     TooLarge { reason: String },
+    /// Its key is known for another piece: one that ends in the same place and begins elsewhere.
+    KeyReused { reason: String },
     /// It will not be taken.
     Never { reason: String },
 }
@@ -81,15 +83,22 @@ impl Delivery {
     }
 
     /// Delivers a piece; when this returns `Ok`, it is durable. Never says that it may be taken later.
-    pub(super) async fn deliver(&self, body: Bytes, key: String) -> Result<Answer, No> {
+    pub(super) async fn deliver(&self, body: Bytes, mut key: String) -> Result<Answer, No> {
         let began = Instant::now();
+        let mut has_own_key = false;
         loop {
             let (after, reason) = match self.try_once(body.clone(), &key).await {
                 Ok(answer) => {
                     self.said_yes();
                     return Ok(answer);
                 }
-                Err(no @ (No::TooLarge { .. } | No::Never { .. })) => return Err(no),
+                // A run without our ledger has cut the text in other places. Rather store lines twice than not at all.
+                Err(No::KeyReused { .. }) if !has_own_key => {
+                    has_own_key = true;
+                    key = format!("{key}{:032x}", xxhash_rust::xxh3::xxh3_128(&body));
+                    continue;
+                }
+                Err(no @ (No::TooLarge { .. } | No::Never { .. } | No::KeyReused { .. })) => return Err(no),
                 // Whoever was never there will hardly come: an address may be wrong.
                 Err(No::Away { reason }) if !self.is_met.load(Ordering::Relaxed) => {
                     return Err(No::Never { reason });
@@ -126,6 +135,7 @@ impl Delivery {
             let reason = refusal.to_string();
             match (refusal.cause, refusal.retry_after) {
                 (Cause::TooLarge, _) => No::TooLarge { reason },
+                (Cause::KeyReused, _) => No::KeyReused { reason },
                 (cause, Some(after)) => {
                     No::Later { after, reason, is_grave: matches!(cause, Cause::LogFull | Cause::DiskFailed) }
                 }
@@ -158,8 +168,11 @@ impl Delivery {
 
     /// What a no that is final means for the run.
     pub(super) fn undelivered(&self, no: No) -> Undelivered {
-        let (No::Later { reason, .. } | No::Away { reason } | No::TooLarge { reason } | No::Never { reason }) =
-            no;
+        let (No::Later { reason, .. }
+        | No::Away { reason }
+        | No::TooLarge { reason }
+        | No::KeyReused { reason }
+        | No::Never { reason }) = no;
         Undelivered { reason, is_directory: matches!(self.destination, Destination::Directory(_)) }
     }
 }

@@ -13,6 +13,7 @@ use collector::Pipeline;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::keeper::Keeper;
+use store::lake::Maintenance;
 use store::{DataDirectory, DirectoryError, DirectoryLock, LockError};
 
 /// The ledger's name in a data directory.
@@ -37,8 +38,13 @@ impl Place {
         let registry = registry::load(arguments.registry.as_deref())?;
         let path = places::data_dir(arguments.data_dir.as_deref());
         let (directory, lock) = DataDirectory::claim(&path).map_err(|error| taken(&path, &error))?;
-        let Opened { pipeline, keeper, replay, .. } =
-            Opened::new(&arguments.room, None, registry, &directory)?;
+        let Opened { pipeline, keeper, replay, .. } = Opened::new(
+            &arguments.room,
+            &arguments.limits,
+            registry,
+            &directory,
+            Maintenance::CheckpointsOnly,
+        )?;
         if replay.damaged > 0 || replay.unreadable_segments > 0 {
             terminal::note("part of the log is damaged; everything else is there. Check the disk");
         }

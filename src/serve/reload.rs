@@ -4,7 +4,8 @@
 
 use super::logging::Level;
 use super::{Arguments, encryption, expect_services, notify, tokens};
-use crate::{Command, Given};
+use crate::Command;
+use crate::settings::{self, Given};
 use access::Gate;
 use access::tls::Tls;
 use collector::Pipeline;
@@ -46,7 +47,7 @@ impl Reload {
         gate: Arc<Gate>,
         tls: Option<Arc<Tls>>,
     ) -> Self {
-        let values = crate::given().map(|given| given.values).unwrap_or_default();
+        let values = settings::given().map(|given| given.values).unwrap_or_default();
         Self { level, rules, pipeline, gate, tls, asked, values }
     }
 
@@ -55,7 +56,7 @@ impl Reload {
         let Some(mut asked) = self.asked.take() else { return };
         while asked.recv().await.is_some() {
             notify::reloading();
-            match crate::given() {
+            match settings::given() {
                 Ok(Given { command: Command::Serve(arguments), values }) => self.take(&arguments, values),
                 Ok(_) => {}
                 Err(error) => tracing::error!("the settings stay as they are: {error:#}"),

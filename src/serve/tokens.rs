@@ -1,6 +1,6 @@
 //! The tokens that the gate knows: from a file, and from the environment.
 
-use access::{Gate, Tokens};
+use access::{Gate, Origin, Tokens};
 use anyhow::Context;
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use std::path::Path;
 const VARIABLE: &str = "FAULTLINE_TOKENS";
 
 /// The gate, open when nobody has named tokens; then requests must mean us, unless the network is trusted.
-pub(super) fn gate(file: Option<&Path>, insecure: bool) -> anyhow::Result<Gate> {
-    Ok(load(file)?.map_or_else(|| Gate::open(insecure), Gate::with))
+pub(super) fn gate(file: Option<&Path>, insecure: bool, origins: Vec<Origin>) -> anyhow::Result<Gate> {
+    Ok(load(file)?.map_or_else(|| Gate::open(insecure), Gate::with).allowing(origins))
 }
 
 /// All tokens; none when nobody has named any.

@@ -17,8 +17,10 @@ const OPENING: &str = "\
 # Settings
 
 `faultline serve` reads `faultline.toml` in the current folder, or the file that `--settings` or `FAULTLINE_SETTINGS`
-names; then the environment; then its flags. The later wins. This page is written by a test from the flags;
-`faultline check --print-defaults` prints it as a file to start from, and `faultline check --settings FILE` says what is
+names; then the environment; then its flags. The later wins. Every command that opens a data directory (`ingest`, `sql`,
+`dump`, `tail`, `check`, `backup`, `restore`) reads the same file and the same variables, for the settings that it shares
+with `serve`: where the data is, how it is kept, the registry, the limits. `ingest` removes nothing, whatever `[keep]` says:
+only a server does. This page is written by a test from the flags; `faultline check --print-defaults` prints it as a file to start from, and `faultline check --settings FILE` says what is
 wrong with one. A file with a mistake is not used at all.
 
 | key | flag | environment | default | meaning |

@@ -1,4 +1,4 @@
-//! Who answers: the engine of this process on a data directory, or a running server.
+//! Who answers: a worker process on a data directory, or a running server.
 
 use super::Arguments;
 use super::failure::Failure;
@@ -6,12 +6,10 @@ use super::served::{Served, Server};
 use crate::{places, registry};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use query::{Engine, Limits, Rows, Session, Source, Via, parameters};
+use query::{Limits, QueryService, Rows, ServiceOptions, Session, StatementText, Via, parameters};
 use serde_json::Value;
 use std::sync::Arc;
 use store::DataDirectory;
-use store::disk::RealDisk;
-use taxonomy::{HashKey, Rules};
 
 /// Who answers.
 pub(super) enum Place {
@@ -33,11 +31,17 @@ impl Place {
     fn directory(arguments: &Arguments) -> anyhow::Result<Self> {
         let path = places::data_dir(arguments.data_dir.as_deref());
         let directory = DataDirectory::existing(&path)?;
-        let registry = registry::load(arguments.registry.as_deref())?;
-        let rules = Arc::new(Rules::new(registry, hash_key(&directory)?, taxonomy::Limits::default()));
-        let source = Source::Directory { disk: Arc::new(RealDisk), directory };
-        let engine = Engine::new(source, &rules, limits(arguments))?;
-        Ok(Self::Directory { session: engine.session(Via::Local), path: path.display().to_string() })
+        let registry = registry::read(arguments.registry.as_deref())?;
+        // A mistake in the file is told before anything runs.
+        registry::of_file(registry.as_ref())?;
+        let service = QueryService::new(ServiceOptions {
+            data_dir: directory.path().to_owned(),
+            registry,
+            hash_key: hash_key(&directory)?,
+            limits: limits(arguments),
+            live: None,
+        })?;
+        Ok(Self::Directory { session: service.session(Via::Local), path: path.display().to_string() })
     }
 
     /// Where that is, for people.
@@ -52,8 +56,8 @@ impl Place {
     pub(super) async fn ask(&self, statement: &str, values: &[Value]) -> Result<Answer, Failure> {
         match self {
             Self::Directory { session, .. } => {
-                let prepared = session.prepare(statement).await?;
-                Ok(Answer::Directory(session.run(&prepared, parameters(values)?).await?))
+                let started = session.run(&StatementText::plain(statement), &parameters(values)?).await?;
+                Ok(Answer::Directory(started.rows))
             }
             Self::Server(server) => Ok(Answer::Server(Box::new(server.ask(statement, values).await?))),
         }
@@ -61,9 +65,9 @@ impl Place {
 }
 
 /// The key that is there; whoever only reads makes none, and without one there is nothing that was hashed with it.
-fn hash_key(directory: &DataDirectory) -> anyhow::Result<HashKey> {
+fn hash_key(directory: &DataDirectory) -> anyhow::Result<[u8; 16]> {
     let is_there = directory.path().join("hash.key").exists();
-    Ok(HashKey::new(if is_there { directory.hash_key()? } else { [0; 16] }))
+    Ok(if is_there { directory.hash_key()? } else { [0; 16] })
 }
 
 /// One person asks one question at a time, and may have all rows of an answer.

@@ -8,27 +8,30 @@
 //! - **A backup is what a power loss at one moment would have left**: everything that was answered with a yes before it
 //!   began, once, and whole requests only.
 //! - Nothing in the source is changed, and nothing in the target is overwritten.
-//! - The target becomes a data directory with its last step; what is begun and not ended lies in one folder of it, which
-//!   the next attempt clears away.
+//! - The target becomes a data directory with its last step. Until then a marker stands in it, which is written before anything
+//!   else and by which everybody else refuses the folder; what is copied lies in one folder of it. An attempt that was
+//!   interrupted while it copied begins anew; one that had everything only puts that into its place.
 
-use crate::directory::{DataDirectory, DirectoryError, TABLES};
-use crate::disk::Disk;
+use crate::directory::{
+    CLOCK_CONFIRMATION, COPY_MARKER, CopyMarker, DataDirectory, DirectoryError, STAGING, TABLES,
+};
+use crate::disk::{Disk, Listed};
 use crate::lake::{Lake, LakeError, copy::copy_log, files::DataFile};
+use crate::lock::{DirectoryLock, LockError};
 use crate::log::{CopyError, LogError, LogView};
 use crate::schema::Table;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a backup is until it is whole.
-const UNFINISHED: &str = "unfinished-backup";
 /// A source that is changed under our hands is looked at so often.
 const ROUNDS: u32 = 5;
 /// How much is copied at once.
 const CHUNK: u64 = 1 << 20;
 /// What belongs to the process that uses a directory.
-const OF_THE_PROCESS: [&str; 2] = ["LOCK", "endpoints.json"];
+const OF_THE_PROCESS: [&str; 3] = ["LOCK", "endpoints.json", CLOCK_CONFIRMATION];
 
 /// Why there is no backup. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,17 @@ pub enum BackupError {
     /// Something is there already.
     #[error("{0} is not empty, and nothing is overwritten; choose another folder, or move it out of the way")]
     NotEmpty(String),
+    /// A copy of something else was begun there, and is whole but not in its place.
+    #[error("{to} holds a copy of {earlier} that is not finished; finish that one first, or remove {to}")]
+    Other {
+        /// The target.
+        to: String,
+        /// What was being copied there.
+        earlier: String,
+    },
+    /// Another process is copying there.
+    #[error(transparent)]
+    Taken(#[from] LockError),
     /// The source or the target cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
@@ -61,7 +75,7 @@ pub enum BackupError {
 }
 
 /// What was copied.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
     /// Files of the tables and segments of the log.
     pub files: u64,
@@ -79,6 +93,9 @@ pub struct Backup<'b> {
     to: PathBuf,
     /// An earlier backup, whose files need not be copied.
     base: Option<&'b Path>,
+    _lock: DirectoryLock,
+    /// What an attempt that was interrupted left.
+    marker: Option<CopyMarker>,
 }
 
 /// One attempt did not work, and whether another one may.
@@ -109,12 +126,14 @@ impl<'b> Backup<'b> {
             DataDirectory::existing(base)?;
         }
         DataDirectory::make(to)?;
-        let backup = Self { disk, from, to: to.to_owned(), base };
-        backup
-            .is_empty()
-            .map_err(|error| backup.failed(&error))?
-            .then_some(backup)
-            .ok_or_else(|| BackupError::NotEmpty(to.display().to_string()))
+        let failed = |error| BackupError::Copy { path: to.display().to_string(), error };
+        let marker = CopyMarker::read(to).map_err(failed)?;
+        let is_ours = marker.is_some() || is_empty(&*disk, to).map_err(failed)?;
+        if !is_ours {
+            return Err(BackupError::NotEmpty(to.display().to_string()));
+        }
+        let lock = DirectoryLock::take_folder(to)?;
+        Ok(Self { disk, from, to: to.to_owned(), base, _lock: lock, marker })
     }
 
     /// Copies everything; `watch` is told how many bytes more were copied. When this returns, the target is a data directory,
@@ -123,21 +142,53 @@ impl<'b> Backup<'b> {
     /// # Errors
     /// The target is as empty as it was, as far as the disk allows.
     pub fn run(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, BackupError> {
-        self.clear()?;
+        if let Some(CopyMarker { from, copied: Some(copied) }) = &self.marker {
+            if *from != self.source() {
+                let (to, earlier) = (self.to.display().to_string(), from.clone());
+                return Err(BackupError::Other { to, earlier });
+            }
+            self.finish().map_err(|error| self.failed(&error))?;
+            return Ok(*copied);
+        }
+        self.mark(None)?;
+        let copied = self.copy(watch).inspect_err(|_| self.give_up())?;
+        self.mark(Some(copied))?;
+        self.finish().map_err(|error| self.failed(&error))?;
+        Ok(copied)
+    }
+
+    /// Copies everything into the folder for what is not finished.
+    fn copy(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, BackupError> {
         for _ in 0..ROUNDS {
+            self.clear()?;
             match self.round(watch) {
                 Ok(copied) => {
-                    self.finish().map_err(|error| self.failed(&error))?;
+                    self.disk.sync_dir(&self.staged()).map_err(|error| self.failed(&error))?;
                     return Ok(copied);
                 }
-                Err(Failed::Moved) => self.clear()?,
-                Err(Failed::For(error)) => {
-                    drop(self.clear());
-                    return Err(error);
-                }
+                Err(Failed::Moved) => {}
+                Err(Failed::For(error)) => return Err(error),
             }
         }
         Err(BackupError::Changing(self.from.path().display().to_string()))
+    }
+
+    /// The source, by a name that does not depend on where we are.
+    fn source(&self) -> String {
+        let path = self.from.path();
+        path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
+    }
+
+    /// Says, durably, that the target is not finished, and how far it is.
+    fn mark(&self, copied: Option<Copied>) -> Result<(), BackupError> {
+        CopyMarker { from: self.source(), copied }.write(&self.to).map_err(|error| self.failed(&error))
+    }
+
+    /// Leaves the target as empty as it was, as far as the disk allows.
+    fn give_up(&self) {
+        if self.clear().is_ok() {
+            drop(self.disk.remove(&self.to.join(COPY_MARKER)));
+        }
     }
 
     /// One attempt. Positions and ledgers are copied before the log is: they must not know of more than it holds.
@@ -227,27 +278,26 @@ impl<'b> Backup<'b> {
     /// Puts everything in its place, the log last: without one, a folder is no data directory.
     fn finish(&self) -> io::Result<()> {
         let (disk, staged) = (&*self.disk, self.staged());
-        disk.sync_dir(&staged)?;
-        let files = disk.list(&staged)?.into_iter().map(|file| file.name);
-        let folders = disk.folders(&staged)?;
-        let is_log = |name: &String| name == "log";
-        for name in files.chain(folders.iter().filter(|name| !is_log(name)).cloned()) {
-            disk.rename(&staged.join(&name), &self.to.join(&name))?;
+        // Where an earlier attempt came to its end, there is nothing left to be moved.
+        if let Some(files) = unless_missing(disk.list(&staged))? {
+            let folders = disk.folders(&staged)?;
+            let (log, others): (Vec<_>, Vec<_>) = folders.into_iter().partition(|name| name == "log");
+            for name in files.into_iter().map(|file| file.name).chain(others) {
+                disk.rename(&staged.join(&name), &self.to.join(&name))?;
+            }
+            disk.sync_dir(&self.to)?;
+            for name in log {
+                disk.rename(&staged.join(&name), &self.to.join(&name))?;
+            }
+            disk.remove_folder(&staged)?;
+            disk.sync_dir(&self.to)?;
         }
-        disk.sync_dir(&self.to)?;
-        disk.rename(&staged.join("log"), &self.to.join("log"))?;
-        disk.remove_folder(&staged)?;
+        disk.remove(&self.to.join(COPY_MARKER))?;
         disk.sync_dir(&self.to)
     }
 
     fn staged(&self) -> PathBuf {
-        self.to.join(UNFINISHED)
-    }
-
-    /// Whether nothing is in the target but what an attempt has left, or what a file system puts there.
-    fn is_empty(&self) -> io::Result<bool> {
-        let is_ours = |name: &String| name == UNFINISHED || name == "lost+found";
-        Ok(self.disk.list(&self.to)?.is_empty() && self.disk.folders(&self.to)?.iter().all(is_ours))
+        self.to.join(STAGING)
     }
 
     fn make(&self, folder: &Path) -> Result<(), Failed> {
@@ -273,6 +323,21 @@ impl<'b> Backup<'b> {
     }
 }
 
+/// Whether nothing is in a folder but what an attempt has left, or what a file system puts there.
+fn is_empty(disk: &dyn Disk, folder: &Path) -> io::Result<bool> {
+    // A marker that was not even written.
+    let is_file_of_ours = |file: &Listed| file.name == "unfinished-copy.new";
+    let is_folder_of_ours = |name: &String| name == STAGING || name == "lost+found";
+    Ok(disk.list(folder)?.iter().all(is_file_of_ours) && disk.folders(folder)?.iter().all(is_folder_of_ours))
+}
+
+fn unless_missing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// Copies one file, durably. Its name is durable after [`Disk::sync_dir`].
 pub(crate) fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     let source = disk.open(from)?;
@@ -290,10 +355,7 @@ pub(crate) fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<(
 }
 
 fn remove_all(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
-    let listed = match disk.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
+    let Some(listed) = unless_missing(disk.list(folder))? else { return Ok(()) };
     for file in listed {
         disk.remove(&folder.join(file.name))?;
     }

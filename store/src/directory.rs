@@ -1,7 +1,9 @@
 //! The data directory: what stands where, and the key that token hashes are made with.
 
+use crate::backup::Copied;
 use crate::lock::{DirectoryLock, LockError};
 use crate::schema::Table;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -34,6 +36,16 @@ pub enum DirectoryError {
     /// It is not there, and was to be read only.
     #[error("{0} is no data directory of ours; give the one that `faultline serve` uses with --data-dir")]
     Missing(String),
+    /// A backup was to be copied into it, and that was not finished.
+    #[error(
+        "{path} holds a copy of {from} that is not finished (`faultline restore` or `backup` was interrupted, or is still running); finish it with `faultline restore {from} --data-dir {path}`, or discard it by removing {path}; nothing else is in there, and {from} stays as it is"
+    )]
+    Unfinished {
+        /// The directory.
+        path: String,
+        /// What was being copied.
+        from: String,
+    },
     /// Another process has it.
     #[error(transparent)]
     Taken(#[from] LockError),
@@ -48,6 +60,14 @@ pub enum DirectoryError {
 pub const TABLES: &str = "tables";
 /// The folder of what was found bad.
 pub(crate) const SET_ASIDE: &str = "set-aside";
+
+/// The folder of a copy that is not finished.
+pub(crate) const STAGING: &str = "unfinished-backup";
+/// The file that says so: written before anything is copied, and removed when everything is in its place.
+pub(crate) const COPY_MARKER: &str = "unfinished-copy.json";
+
+/// The file by which an operator says that the clock is right.
+pub(crate) const CLOCK_CONFIRMATION: &str = "clock-confirmed.json";
 
 /// A data directory.
 #[derive(Debug, Clone)]
@@ -65,6 +85,7 @@ impl DataDirectory {
         if path.is_file() {
             return Err(DirectoryError::NotAFolder(path.display().to_string()));
         }
+        directory.is_finished()?;
         Self::make(path)?;
         let lock = DirectoryLock::take(path)?;
         Self::make(&directory.log())?;
@@ -77,10 +98,25 @@ impl DataDirectory {
     /// When it is not there.
     pub fn existing(path: &Path) -> Result<Self, DirectoryError> {
         let directory = Self { path: path.to_owned() };
+        directory.is_finished()?;
         match fs::metadata(directory.log()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
             Ok(log) if log.is_dir() => Ok(directory),
             _ => Err(DirectoryError::Missing(path.display().to_string())),
+        }
+    }
+
+    /// Whether it is not just the beginning of a copy. An earlier version left no marker: there, what was staged and a
+    /// log that is missing tell.
+    fn is_finished(&self) -> Result<(), DirectoryError> {
+        let path = || self.path.display().to_string();
+        match CopyMarker::read(&self.path) {
+            Ok(Some(marker)) => Err(DirectoryError::Unfinished { path: path(), from: marker.from }),
+            Ok(None) if self.path.join(STAGING).is_dir() && !self.log().is_dir() => {
+                Err(DirectoryError::Unfinished { path: path(), from: "BACKUP".to_owned() })
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(unusable(&self.path, error)),
         }
     }
 
@@ -94,6 +130,12 @@ impl DataDirectory {
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// The folder of the identities of the calls that were counted in the last minutes.
+    #[must_use]
+    pub fn recent_calls(&self) -> PathBuf {
+        self.path.join("recent-calls")
     }
 
     /// The folder of the sealed tables.
@@ -112,6 +154,18 @@ impl DataDirectory {
     #[must_use]
     pub fn endpoints(&self) -> PathBuf {
         self.path.join("endpoints.json")
+    }
+
+    /// Where what is known of the clock is kept while no server runs.
+    #[must_use]
+    pub fn clock(&self) -> PathBuf {
+        self.path.join("clock.json")
+    }
+
+    /// Where an operator says that the clock is right.
+    #[must_use]
+    pub fn clock_confirmation(&self) -> PathBuf {
+        self.path.join(CLOCK_CONFIRMATION)
     }
 
     /// The key of token hashes: kept, so that a token can be followed across restarts; made if there is none.
@@ -142,6 +196,35 @@ impl DataDirectory {
     /// Makes a folder for this user's eyes only, durably.
     pub(crate) fn make(path: &Path) -> Result<(), DirectoryError> {
         make_folder(path).map_err(|error| unusable(path, error))
+    }
+}
+
+/// What stands in a directory as long as a copy into it is not finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CopyMarker {
+    /// What is being copied.
+    pub(crate) from: String,
+    /// What was copied, once everything was and only has to be put into its place.
+    pub(crate) copied: Option<Copied>,
+}
+
+impl CopyMarker {
+    pub(crate) fn read(folder: &Path) -> io::Result<Option<Self>> {
+        match fs::read(folder.join(COPY_MARKER)) {
+            // One that cannot be understood is one, too.
+            Ok(bytes) => Ok(Some(
+                serde_json::from_slice(&bytes).unwrap_or(Self { from: "BACKUP".to_owned(), copied: None }),
+            )),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes it, durably.
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
+        write_whole(&folder.join(COPY_MARKER), &serde_json::to_vec(self)?)
     }
 }
 

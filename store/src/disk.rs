@@ -26,6 +26,9 @@ pub struct Listed {
     pub modified: i64,
 }
 
+/// What tells a file or a folder from every other one, whatever its name: its device and its number there.
+pub type Identity = (u64, u64);
+
 /// What the log and the tables need of a file system.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Makes a folder and its parents, and makes their names durable.
@@ -71,6 +74,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// Makes the names in a folder durable.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
+
+    /// Which file or folder has this name now; none where nobody can take a name away.
+    fn identity(&self, _path: &Path) -> io::Result<Option<Identity>> {
+        Ok(None)
+    }
 }
 
 /// A file to read. It stays readable when its name is taken away.

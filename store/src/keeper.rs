@@ -9,25 +9,30 @@
 //!   that commit turn out to be damaged. Where they are not (the log runs out of room; the table is seldom written), a
 //!   checkpoint holds what the commit did before the log is released.
 //! - What fails is tried again, later and later, and is seen in [`KeeperStats`]; nothing is let go meanwhile.
+//! - Nothing is removed because it is old while it is not certain what time it is: see [`crate::clock`].
 //! - At most [`SealOptions::bytes`] of the log are sealed at once, or one record, so the memory that it takes is bounded.
 
 use crate::directory::DataDirectory;
 use crate::disk::Disk;
 use crate::hot::{Hot, HotRecord};
-use crate::lake::{Lake, LakeError, LakeOptions};
-use crate::log::{Log, LogError, LogView};
+use crate::lake::{Lake, LakeError, LakeOptions, Maintenance};
+use crate::log::{CommitError, Log, LogError, LogView};
 use crate::schema::Table;
 use crate::snapshot::Decoders;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use stats::Counters;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+mod clock;
+pub mod recent;
 mod stats;
 
+pub use clock::ClockStats;
+use clock::{Clocks, Trusted};
 pub use stats::{KeeperStats, TableSize};
 
 /// How often the sealer looks whether there is something to do.
@@ -69,6 +74,8 @@ pub struct Parts {
     pub seal: SealOptions,
     /// How the tables are kept.
     pub tables: LakeOptions,
+    /// What may be done to them besides sealing.
+    pub maintenance: Maintenance,
 }
 
 /// The keeper. Clones are the same.
@@ -84,7 +91,10 @@ struct Shared {
     parts: Parts,
     /// None while the tables cannot be opened.
     lake: RwLock<Option<Arc<Lake>>>,
+    /// What is damaged, while they cannot be opened for that reason.
+    damage: Mutex<Option<String>>,
     counters: Counters,
+    clocks: Clocks,
 }
 
 impl Keeper {
@@ -92,8 +102,11 @@ impl Keeper {
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn start(parts: Parts, lake: Option<Arc<Lake>>) -> io::Result<Self> {
-        let shared = Arc::new(Shared { parts, lake: RwLock::new(lake), counters: Counters::default() });
+    pub fn start(parts: Parts, lake: Result<Arc<Lake>, LakeError>) -> io::Result<Self> {
+        let clocks = Clocks::new(&parts.directory, parts.tables.clock);
+        let damage = Mutex::new(lake.as_ref().err().and_then(damage_of));
+        let (lake, counters) = (RwLock::new(lake.ok()), Counters::default());
+        let shared = Arc::new(Shared { parts, lake, damage, counters, clocks });
         // Nothing is ever sent: that the sender is gone is the message.
         let (stop, stopped) = bounded(0);
         let sealer =
@@ -123,16 +136,37 @@ impl Keeper {
         self.shared.lake()
     }
 
+    /// What is damaged, while the tables cannot be opened for that reason.
+    #[must_use]
+    pub fn damage(&self) -> Option<String> {
+        self.shared.damage().clone()
+    }
+
     /// What was done so far, and how things stand.
     #[must_use]
     pub fn stats(&self) -> KeeperStats {
-        self.shared.counters.read(self.lake().as_deref())
+        KeeperStats { clock: self.shared.clocks.stats(), ..self.shared.counters.read(self.lake().as_deref()) }
     }
 }
 
 impl Shared {
+    /// What time it is, for one step of maintenance. Who only stores something does not have to know whether that is
+    /// right, and does not judge it for those that come later.
+    fn trusted_time(&self, lake: &Lake) -> Trusted {
+        match self.parts.maintenance {
+            Maintenance::Full | Maintenance::WithoutRemoval => self.clocks.look(lake),
+            Maintenance::CheckpointsOnly => {
+                Trusted { now_us: (self.parts.tables.clock)(), may_remove: false }
+            }
+        }
+    }
+
     fn lake(&self) -> Option<Arc<Lake>> {
         self.lake.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn damage(&self) -> MutexGuard<'_, Option<String>> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tables, opened if they have not been.
@@ -141,10 +175,17 @@ impl Shared {
             return Ok(lake);
         }
         let Parts { disk, directory, tables, .. } = &self.parts;
-        let lake = Arc::new(Lake::open(disk, directory.path(), tables.clone())?);
+        let opened = Lake::open(disk, directory.path(), tables.clone());
+        *self.damage() = opened.as_ref().err().and_then(damage_of);
+        let lake = Arc::new(opened?);
         *self.lake.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&lake));
         Ok(lake)
     }
+}
+
+/// What is damaged, when that is why the tables cannot be opened.
+fn damage_of(error: &LakeError) -> Option<String> {
+    matches!(error, LakeError::Damaged { .. }).then(|| error.to_string())
 }
 
 /// Why sealing did not work.
@@ -156,6 +197,8 @@ enum SealError {
     Log(#[from] LogError),
     #[error("the log could not be released: {0}")]
     Release(io::Error),
+    #[error("nothing is sealed: {0}")]
+    Displaced(CommitError),
 }
 
 struct Sealer {
@@ -196,7 +239,11 @@ impl Sealer {
 
     fn seal_due(&mut self, everything: bool) -> Result<(), SealError> {
         let begun = Instant::now();
+        // Whoever waits for the tables to be mended does not have to send something first.
+        self.shared.open_lake()?;
         while self.is_due(everything) {
+            // Or a data directory that somebody has removed would be begun anew, without its past.
+            self.shared.parts.log.is_in_place().map_err(SealError::Displaced)?;
             // A stop comes between two seals; what is then left is sealed for a while, and the rest at the next start.
             let is_enough = if everything { begun.elapsed() >= LAST_SEALS } else { self.is_stopped() };
             if is_enough {
@@ -210,8 +257,10 @@ impl Sealer {
                 break;
             };
             self.shared.parts.hot.seal(&records);
+            let now_us = self.shared.trusted_time(&lake).now_us;
+            self.keep_calls(&records, up_to);
             let begun = Instant::now();
-            let sealed = lake.seal(&records, up_to)?;
+            let sealed = lake.seal(&records, up_to, now_us)?;
             self.shared.counters.sealed(records.len() as u64, sealed, begun.elapsed());
             drop(records);
             self.let_go(up_to)?;
@@ -220,6 +269,15 @@ impl Sealer {
             self.release(self.done)?;
         }
         Ok(())
+    }
+
+    /// Keeps the identities of counted calls for a while. That it fails is no reason to keep rows from their tables.
+    fn keep_calls(&self, records: &[Arc<HotRecord>], up_to: u64) {
+        let Parts { disk, directory, tables, .. } = &self.shared.parts;
+        let kept = recent::keep(&**disk, &directory.recent_calls(), records, up_to, (tables.clock)());
+        if let Err(error) = kept {
+            tracing::warn!(%error, "calls of the last minutes may be counted again if they are resent after a restart");
+        }
     }
 
     fn is_stopped(&self) -> bool {
@@ -323,18 +381,30 @@ impl Upkeep {
         while self.stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
             wait = if self.round() { Duration::ZERO } else { UPKEEP_EVERY };
         }
+        if self.is_in_place() {
+            self.shared.clocks.remember();
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.shared.parts.log.is_in_place().is_ok()
     }
 
     /// One round over all tables; true when it is worth another at once.
     fn round(&self) -> bool {
-        let Some(lake) = self.shared.lake() else { return false };
+        let Some(lake) = self.shared.lake().filter(|_| self.is_in_place()) else { return false };
         let mut is_worth_another = false;
         for table in Table::ALL {
             let begun = Instant::now();
-            match lake.upkeep(table) {
+            let Trusted { now_us, may_remove } = self.shared.trusted_time(&lake);
+            let maintenance = match self.shared.parts.maintenance {
+                Maintenance::Full if !may_remove => Maintenance::WithoutRemoval,
+                other => other,
+            };
+            match lake.upkeep(table, maintenance, now_us) {
                 Ok(kept) => {
                     is_worth_another |= kept.merged > 0;
-                    self.shared.counters.kept(kept, begun.elapsed());
+                    self.shared.counters.kept(table, kept, begun.elapsed());
                 }
                 Err(error) => {
                     self.shared.counters.upkeep_failed(&error.to_string());
@@ -342,6 +412,7 @@ impl Upkeep {
                 }
             }
         }
+        self.shared.counters.round_ended();
         is_worth_another
     }
 }

@@ -20,6 +20,7 @@ pub mod files;
 mod folder;
 pub mod layout;
 mod merge;
+mod reader;
 mod retain;
 mod seal;
 pub mod sorted;
@@ -33,9 +34,10 @@ mod upkeep;
 mod vacuum;
 
 pub use compact::LARGE_BYTES;
-pub use retain::Retention;
+pub use reader::TableReader;
+pub use retain::{Expired, Retention};
 pub use seal::Sealed;
-pub use upkeep::Kept;
+pub use upkeep::{Kept, Maintenance};
 pub use vacuum::Vacuumed;
 
 use crate::codec::CodecError;
@@ -63,8 +65,7 @@ use tokio::runtime::Runtime;
 #[derive(Debug, thiserror::Error)]
 pub enum LakeError {
     /// A table is damaged in a way that cannot be mended here: look at it with `faultline check`.
-    #[error("the table {} is damaged: {}: {why}; `faultline check` says more; put that file back from a backup",
-        .table.name(), .path.display())]
+    #[error("the table {} is damaged: {}: {why}; {remedy}", .table.name(), .path.display())]
     Damaged {
         /// The table.
         table: Table,
@@ -72,12 +73,14 @@ pub enum LakeError {
         path: PathBuf,
         /// In which way.
         why: String,
+        /// What to do.
+        remedy: &'static str,
     },
     /// The disk refused: try again later.
     #[error("the disk failed: {0}")]
     Disk(#[from] io::Error),
     /// The table's log could not be read or written: try again later.
-    #[error("the table's log failed: {0}")]
+    #[error("the table's log failed: {}", without_backtrace(.0))]
     Delta(#[from] DeltaTableError),
     /// A file could not be read or written: try again later.
     #[error("a table's file failed: {0}")]
@@ -140,14 +143,23 @@ impl Lake {
     pub fn read_only(table: Table, disk: &Arc<dyn Disk>, root: &Path) -> Result<Files, LakeError> {
         let runtime = runtime()?;
         let store = table::log_store(disk, root)?;
-        runtime.block_on(async {
+        let examined = start::Examined { disk: &**disk, table, root, set_aside: root, now_ms: 0 };
+        // `deltalake` reads an empty commit as one of nothing.
+        if examined.has_hollow_commits()
+            && let Some(damage) = examined.damage()
+        {
+            return Err(damage);
+        }
+        let read = runtime.block_on(async {
             let mut delta = DeltaTable::new(store);
             if !delta.verify_deltatable_existence().await? {
                 return Ok(Files { table, version: 0, sealed: 0, files: Vec::new() });
             }
             delta.load().await?;
-            Ok(table::files(table, &delta).await?)
-        })
+            table::files(table, &delta).await
+        });
+        // Which file it is, and what to do about it, can be told better than by who stumbled over it.
+        read.map_err(|error: DeltaTableError| examined.damage().unwrap_or(LakeError::Delta(error)))
     }
 
     /// What was found bad, and set aside, when the tables were opened.
@@ -218,12 +230,15 @@ impl Lake {
     /// Seals records of the log into the tables. They are all that is in the log after what was sealed before, up to
     /// `up_to`. When this returns, they are durable there, and in no table twice.
     ///
+    /// They count as stored at `now_us`, in all tables. It is the time that is trusted: the clock may jump while this runs,
+    /// and rows that seem to be stored in another year would be taken for old.
+    ///
     /// # Errors
     /// Some tables may have them and others not; sealing the same again mends that.
-    pub fn seal(&self, records: &[Arc<HotRecord>], up_to: u64) -> Result<Sealed, LakeError> {
+    pub fn seal(&self, records: &[Arc<HotRecord>], up_to: u64, now_us: i64) -> Result<Sealed, LakeError> {
         let mut sealed = Sealed::default();
         for table in &self.tables {
-            sealed += seal::seal(table, records, up_to, self.now_ms())?;
+            sealed += seal::seal(table, records, up_to, now_us / 1000)?;
         }
         self.sealed.fetch_max(up_to, Ordering::Release);
         Ok(sealed)
@@ -240,19 +255,32 @@ impl Lake {
         self.tables.iter().filter(leaves_the_log).try_for_each(checkpoint::write)
     }
 
-    /// One round of upkeep of one table: at most one merge, so that it ends soon. It is worth another round at once
+    /// One round of upkeep of one table at this time: at most one merge, so that it ends soon. It is worth another round at once
     /// when something was merged.
     ///
     /// # Errors
     /// What was begun is ended or left as it was.
-    pub fn upkeep(&self, table: Table) -> Result<Kept, LakeError> {
-        let retention = self.options.retention[table as usize];
-        upkeep::round(&self.tables[table as usize], retention, self.options.grace, (self.options.clock)())
+    pub fn upkeep(&self, table: Table, maintenance: Maintenance, now_us: i64) -> Result<Kept, LakeError> {
+        let LakeOptions { retention, grace, .. } = &self.options;
+        let retention = retention[table as usize];
+        upkeep::round(&self.tables[table as usize], maintenance, retention, *grace, now_us)
     }
+}
 
-    fn now_ms(&self) -> i64 {
-        (self.options.clock)() / 1000
-    }
+/// What an error says, without where in the program it was made.
+fn without_backtrace(error: &DeltaTableError) -> String {
+    let text = error.to_string();
+    let is_told = |line: &&str| {
+        let line = line.trim_start();
+        let is_frame = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+        !(is_frame
+            || line.starts_with("at /")
+            || line.contains("stack backtrace")
+            || line == "disabled backtrace")
+    };
+    let told: Vec<&str> =
+        text.lines().filter(is_told).map(str::trim).filter(|line| !line.is_empty()).collect();
+    told.join(" ")
 }
 
 /// A small runtime of our own: `deltalake` wants one, and waiting for a disk must not hold up anybody's sockets.

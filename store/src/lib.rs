@@ -9,7 +9,7 @@
 //! 5. [`keeper`] seals them into the tables of the [`lake`], and keeps those small, few and young.
 //! 6. [`snapshot`] shows a table as it is at one moment: its files, and what is not sealed yet.
 //!
-//! [`check`] verifies all of it, and [`backup`] copies it while it is used.
+//! [`clock`] says whether it is certain what time it is; [`check`] verifies all of it, and [`backup`] copies it while it is used.
 //!
 //! [`Table`] says what is stored; [`DataDirectory`] says where.
 //!
@@ -19,6 +19,7 @@
 
 pub mod backup;
 pub mod check;
+pub mod clock;
 pub mod codec;
 mod directory;
 pub mod disk;

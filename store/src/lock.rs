@@ -48,6 +48,19 @@ impl DirectoryLock {
             Err(error) => Err(LockError::Io { path, error }),
         }
     }
+
+    /// Holds a folder that is about to become a data directory, and leaves nothing in it.
+    pub(crate) fn take_folder(directory: &Path) -> Result<Self, LockError> {
+        let io = |error| LockError::Io { path: directory.to_owned(), error };
+        let file = File::open(directory).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                Err(LockError::Held { directory: directory.to_owned(), holder: None })
+            }
+            Err(TryLockError::Error(error)) => Err(io(error)),
+        }
+    }
 }
 
 /// The locked file with our process in it, or the process that has it.

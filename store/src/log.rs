@@ -10,6 +10,8 @@
 //! - **A refused record does not come back**, once any later record was acknowledged or the log was closed.
 //! - **Damage costs only what is damaged**, and is counted. It never stops the start, and starting destroys nothing:
 //!   no byte other than zero is cut off or removed, but for segments that hold nothing except a header.
+//! - **What is acknowledged can be found again**: a log that was removed, renamed or replaced under our hands refuses.
+//! - **The log stays within its size** over any number of restarts, but for the header of one segment and the rest of one group.
 //! - **A disk that is full or fails** makes the log refuse. It tries again with every group, on a new segment, and so
 //!   recovers by itself.
 //! - The disk keeps a 512-byte sector whole: a new write next to an old one in the same sector leaves the old one
@@ -29,6 +31,7 @@ use crate::disk::Disk;
 use arrow::buffer::Buffer;
 use commit::{Answer, Committer, Message, Pending};
 use crossbeam_channel::{Sender, unbounded};
+use place::Place;
 use replay::{Past, PastSegment, Survey};
 use stats::Counters;
 use std::collections::VecDeque;
@@ -44,6 +47,7 @@ mod account;
 mod commit;
 mod copy;
 mod format;
+mod place;
 mod ranges;
 mod replay;
 mod scan;
@@ -165,6 +169,9 @@ pub enum CommitError {
     /// The disk failed: back off.
     #[error("the disk failed: {0}")]
     Io(Arc<str>),
+    /// The log is not where it was: somebody has removed, renamed or replaced the data directory.
+    #[error("{0}")]
+    Displaced(Arc<str>),
     /// A record that came before this one failed, and this one may lean on it: build it again and retry at once.
     #[error("an earlier record failed")]
     Stale,
@@ -181,6 +188,9 @@ pub type Done = Box<dyn FnOnce(Result<u64, CommitError>) + Send>;
 
 impl CommitError {
     fn from_disk(error: &io::Error) -> Self {
+        if let Some(displaced) = place::displaced(error) {
+            return displaced;
+        }
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
             _ => Self::Io(error.to_string().into()),
@@ -213,7 +223,8 @@ impl Log {
         let mut past = Survey::take(&*disk, folder)?.replay(&mut visit);
         past.secure(&*disk);
         let replay = past.replay.clone();
-        let shared = Arc::new(Shared::new(disk, folder));
+        let place = Place::of(&*disk, folder).map_err(error)?;
+        let shared = Arc::new(Shared::new(disk, place));
         let (sender, receiver) = unbounded();
         let next_sequence = past.next_sequence.max(options.first_sequence);
         let supply = Supply::start(&shared, &options, past.next_number)?;
@@ -258,6 +269,15 @@ impl Log {
         self.handle.close();
     }
 
+    /// Whether the log's folder is still the one that was opened: says what is wrong if it is not.
+    ///
+    /// # Errors
+    /// [`CommitError::Displaced`], or why that cannot be found out.
+    pub fn is_in_place(&self) -> Result<(), CommitError> {
+        let Shared { disk, place, .. } = &*self.handle.shared;
+        place.check(&**disk).map_err(|error| CommitError::from_disk(&error))
+    }
+
     /// What the log has done so far.
     pub fn stats(&self) -> LogStats {
         self.handle.shared.counters.read()
@@ -299,11 +319,13 @@ fn begin(committer: &mut Committer, shared: &Shared, past: Past) {
     let counters = &shared.counters;
     counters.bytes.fetch_add(past.segments.iter().map(|segment| segment.bytes).sum(), Ordering::Relaxed);
     counters.segments.fetch_add(past.segments.len() as u64, Ordering::Relaxed);
-    let (empty, mut full): (Vec<_>, Vec<_>) = past.segments.into_iter().partition(|segment| segment.empty);
-    // Zeros were preallocated and are not data. A process that dies often would otherwise fill the disk with them.
-    for segment in &mut full {
+    let mut segments = past.segments;
+    // Zeros were preallocated and are not data. A process that dies often would otherwise fill the disk with them, and
+    // they would take the room of the first segment.
+    for segment in &mut segments {
         segment.bytes = committer.supply().trim(&segment.path, segment.bytes, segment.used);
     }
+    let (empty, full): (Vec<_>, Vec<_>) = segments.into_iter().partition(|segment| segment.empty);
     if committer.begin(full.into_iter().map(Retired::from).collect()).is_ok() {
         // Only now: an empty segment may be the one that says which sequences were given and which are void.
         for segment in empty {
@@ -335,7 +357,8 @@ impl From<PastSegment> for Retired {
 #[derive(Debug)]
 struct Shared {
     disk: Arc<dyn Disk>,
-    folder: PathBuf,
+    /// The folder that was opened.
+    place: Place,
     epoch: AtomicU64,
     counters: Arc<Counters>,
     /// Segments that may be released, oldest first.
@@ -346,10 +369,10 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(disk: Arc<dyn Disk>, folder: &Path) -> Self {
+    fn new(disk: Arc<dyn Disk>, place: Place) -> Self {
         Self {
             disk,
-            folder: folder.to_owned(),
+            place,
             epoch: AtomicU64::new(0),
             counters: Arc::default(),
             retired: Mutex::default(),
@@ -370,12 +393,15 @@ impl Shared {
         let _one = self.releasing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut released = 0;
         loop {
+            // Or a copy that was put in the place of the folder would lose its segments.
+            self.place.check(&*self.disk)?;
             let Some(segment) = self.retired().pop_front_if(|segment| segment.last <= up_to) else {
                 return Ok(released);
             };
             // Durable one by one: after a power loss, the newer of two must not be the one that is gone.
             let removed = self.disk.remove(&segment.path);
-            let gone = if supply::is_gone(&removed) { self.disk.sync_dir(&self.folder) } else { removed };
+            let gone =
+                if supply::is_gone(&removed) { self.disk.sync_dir(self.place.path()) } else { removed };
             if let Err(error) = gone {
                 self.retired().push_front(segment);
                 return Err(error);

@@ -15,7 +15,7 @@ mod traffic;
 
 pub use events::{EventRow, EventRows};
 pub use rejects::{Reject, RejectRows};
-pub use requests::{KeptAnswer, RequestRows};
+pub use requests::{CALLS, KeptAnswer, RequestRows};
 pub use traffic::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 /// Declares a table: its builder, and the description that schemas are made of.

@@ -1,9 +1,9 @@
 //! A table as it is at one moment: its files, and the rows of the log that are not in them yet.
 //!
-//! What always holds: every row that was acknowledged before a snapshot was taken is in it once. What is unsealed is
-//! looked at **before** the files are: a record that is sealed in between is then in both, and the files' watermark
+//! What always holds: every row that was acknowledged before a snapshot was taken is in it once. The log is opened
+//! **before** the files are looked at: a record that is sealed in between is then in both, and the files' watermark
 //! says so; the other way round it could be in neither. What a snapshot names stays readable: log segments because
-//! they are held open, files because `vacuum` spares them (or, for readers in another process, for a while).
+//! they are held open, files because `vacuum` spares them for a while.
 
 use crate::codec::{CodecError, Decoder};
 use crate::directory::DataDirectory;
@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::hot::{Hot, HotRecord};
 use crate::lake::file::OpenFile;
 use crate::lake::files::{DataFile, Files};
-use crate::lake::{Lake, LakeError, evolve};
+use crate::lake::{Lake, LakeError, TableReader, evolve};
 use crate::log::{LogError, LogView, Record, Replay};
 use crate::schema::Table;
 use arrow::array::RecordBatch;
@@ -40,10 +40,33 @@ pub struct Snapshot {
     pub files: Arc<Files>,
     /// Everything in the log up to here is in the files.
     sealed: u64,
-    /// What is hot and not in the files, oldest first.
-    pub hot: Vec<Arc<HotRecord>>,
-    /// What is neither in the files nor hot.
+    /// What is not in the files.
     log: Option<LogView>,
+    /// Nothing of the log after this sequence is seen: it is not acknowledged yet.
+    visible: u64,
+}
+
+/// How far a reader in another process may look into the write-ahead log. The process that writes it takes this before
+/// it passes a query on, so that the reader sees every acknowledged record and no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    /// The newest acknowledged record.
+    pub visible: u64,
+    /// For each table, by [`Table::ALL`], the record up to which everything is in its files.
+    pub flushed: [u64; Table::ALL.len()],
+}
+
+impl Horizon {
+    /// Everything that is on the disk.
+    pub const ALL: Self = Self { visible: u64::MAX, flushed: [0; Table::ALL.len()] };
+
+    /// What is acknowledged now.
+    #[must_use]
+    pub fn now(lake: Option<&Lake>, hot: &Hot) -> Self {
+        // The files first: what is flushed in between is then looked for in the log, and found in the files.
+        let flushed = Table::ALL.map(|table| lake.map_or(0, |lake| lake.table(table).1));
+        Self { visible: hot.ends().0.max(flushed.into_iter().max().unwrap_or_default()), flushed }
+    }
 }
 
 /// What reading the unsealed rows has found.
@@ -56,30 +79,6 @@ pub struct Unsealed {
 }
 
 impl Snapshot {
-    /// A table of the data directory that this process writes.
-    ///
-    /// # Errors
-    /// When the log has to be read and cannot be.
-    pub fn take(
-        table: Table,
-        disk: &Arc<dyn Disk>,
-        directory: &DataDirectory,
-        lake: &Lake,
-        hot: &Hot,
-    ) -> Result<Self, SnapshotError> {
-        let hot = hot.snapshot();
-        // Only when something had to go before it was sealed.
-        let log = if hot.evicted > lake.table(table).1 {
-            Some(LogView::open(&**disk, &directory.log())?)
-        } else {
-            None
-        };
-        let (files, sealed) = lake.table(table);
-        let is_unsealed = |record: &Arc<HotRecord>| record.sequence > sealed;
-        let hot = hot.records.into_iter().filter(is_unsealed).collect();
-        Ok(Self { table, disk: Arc::clone(disk), root: directory.table(table), files, sealed, hot, log })
-    }
-
     /// A table of a data directory that another process may be writing. Nothing in it is changed.
     ///
     /// # Errors
@@ -89,11 +88,32 @@ impl Snapshot {
         disk: &Arc<dyn Disk>,
         directory: &DataDirectory,
     ) -> Result<Self, SnapshotError> {
-        let log = Some(LogView::open(&**disk, &directory.log())?);
+        let reader = TableReader::new(table, Arc::clone(disk), directory.table(table));
+        Self::read_within(table, disk, directory, &reader, &Horizon::ALL)
+    }
+
+    /// A table of a data directory that another process writes, as far as that process has acknowledged it.
+    ///
+    /// # Errors
+    /// When the log or the table cannot be read.
+    pub fn read_within(
+        table: Table,
+        disk: &Arc<dyn Disk>,
+        directory: &DataDirectory,
+        reader: &TableReader,
+        horizon: &Horizon,
+    ) -> Result<Self, SnapshotError> {
+        let flushed = horizon.flushed[table as usize];
+        let log = match horizon.visible > flushed {
+            true => Some(LogView::open(&**disk, &directory.log())?),
+            false => None,
+        };
         let root = directory.table(table);
-        let files = Arc::new(Lake::read_only(table, disk, &root)?);
-        let sealed = files.sealed;
-        Ok(Self { table, disk: Arc::clone(disk), root, files, sealed, hot: Vec::new(), log })
+        let files = reader.files()?;
+        let sealed = files.sealed.max(flushed);
+        let log = log.filter(|_| horizon.visible > sealed);
+        let (disk, visible) = (Arc::clone(disk), horizon.visible);
+        Ok(Self { table, disk, root, files, sealed, log, visible })
     }
 
     /// Where a file of the table stands.
@@ -105,7 +125,7 @@ impl Snapshot {
     /// Whether there may be rows that are in no file yet.
     #[must_use]
     pub fn has_unsealed(&self) -> bool {
-        self.log.is_some() || !self.hot.is_empty()
+        self.log.is_some()
     }
 
     /// Hands out the rows of one file; of all columns, or of those that are named.
@@ -129,37 +149,42 @@ impl Snapshot {
 
     /// Hands out the rows that are in no file yet, oldest first, with the current columns of the table.
     pub fn read_unsealed(&self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unsealed {
-        let first_hot = self.hot.first().map_or(u64::MAX, |record| record.sequence);
+        self.read_unsealed_after(0, &mut |_, batch| visit(batch))
+    }
+
+    /// The same for what stands behind a record of the log; each batch comes with the sequence of its record.
+    pub fn read_unsealed_after(
+        &self,
+        after: u64,
+        visit: &mut dyn FnMut(u64, RecordBatch) -> ControlFlow<()>,
+    ) -> Unsealed {
         let mut found = Unsealed::default();
-        let mut is_wanted = ControlFlow::Continue(());
         if let Some(log) = &self.log {
             let mut decoders = Decoders::default();
-            found.replay = log.read(self.sealed, &mut |record| {
-                if record.sequence >= first_hot {
+            found.replay = log.read(self.sealed.max(after), &mut |record| {
+                let sequence = record.sequence;
+                if sequence > self.visible {
                     return ControlFlow::Break(());
                 }
                 let batch = decoders.record(record).and_then(|record| record.batch(self.table));
-                is_wanted = self.hand_out(batch, visit, &mut found.unreadable);
-                is_wanted
+                let is_wanted = self.hand_out(sequence, batch, visit, &mut found.unreadable);
+                // What follows the last visible record is not even looked at.
+                if sequence == self.visible { ControlFlow::Break(()) } else { is_wanted }
             });
-        }
-        for record in &self.hot {
-            if is_wanted.is_continue() {
-                is_wanted = self.hand_out(record.batch(self.table), visit, &mut found.unreadable);
-            }
         }
         found
     }
 
     fn hand_out(
         &self,
+        sequence: u64,
         batch: Result<Option<RecordBatch>, CodecError>,
-        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(u64, RecordBatch) -> ControlFlow<()>,
         unreadable: &mut u64,
     ) -> ControlFlow<()> {
         let adapted = |batch| Ok(evolve::adapted(batch, &self.table.schema())?);
         match batch.and_then(|batch| batch.map(adapted).transpose()) {
-            Ok(Some(batch)) => visit(batch),
+            Ok(Some(batch)) => visit(sequence, batch),
             Ok(None) => ControlFlow::Continue(()),
             Err(_) => {
                 *unreadable += 1;

@@ -13,7 +13,7 @@ const fn above(bytes: u64, byte: u8) -> u64 {
     bytes.wrapping_add(each(0x7f - byte))
 }
 
-/// The eight bytes at a place within a text; past its end stand `_`, which mean nothing.
+/// The eight bytes at a place within a text; past its end stand zeros (the digit), which mean nothing.
 #[inline]
 pub(crate) fn at(bytes: &[u8], place: usize) -> u64 {
     let rest = &bytes[place..];
@@ -30,9 +30,9 @@ fn last(bytes: &[u8], rest: &[u8]) -> u64 {
     match bytes.last_chunk() {
         Some(eight) if !rest.is_empty() => {
             let others = 64 - 8 * rest.len();
-            u64::from_le_bytes(*eight) >> others | each(b'_') << (8 * rest.len())
+            u64::from_le_bytes(*eight) >> others | each(b'0') << (8 * rest.len())
         }
-        _ => rest.iter().rev().fold(each(b'_'), |eight, &byte| eight << 8 | u64::from(byte)),
+        _ => rest.iter().rev().fold(each(b'0'), |eight, &byte| eight << 8 | u64::from(byte)),
     }
 }
 
@@ -43,15 +43,14 @@ pub(crate) const fn letters(bytes: u64) -> u64 {
     above(lower, b'a' - 1) & !above(lower, b'z') & !bytes & HIGH
 }
 
-/// Where something is that is no letter, digit or `_`.
+/// Where something is that is no letter or digit.
 #[inline]
-pub(crate) const fn others_than_word(bytes: u64) -> u64 {
+pub(crate) const fn others_than_alphanumeric(bytes: u64) -> u64 {
     let low = bytes & !HIGH;
     let lower = low | each(0x20);
     let letters = above(lower, b'a' - 1) & !above(lower, b'z');
     let digits = above(low, b'0' - 1) & !above(low, b'9');
-    let underscores = !above(low ^ each(b'_'), 0);
-    !((letters | digits | underscores) & !bytes) & HIGH
+    !((letters | digits) & !bytes) & HIGH
 }
 
 /// Where something is that JSON text cannot hold as it is: control characters, quotes, backslashes, DEL.
@@ -72,21 +71,21 @@ mod tests {
     #[test]
     fn every_byte_is_told_apart_wherever_it_stands() {
         for (byte, place) in (0..=255_u8).flat_map(|byte| (0..8).map(move |place| (byte, place))) {
-            let mut text = [b'_'; 8];
+            let mut text = [b'0'; 8];
             text[place] = byte;
             let bit = |is: bool| u64::from(is) << (place * 8 + 7);
-            let is_word = byte.is_ascii_alphanumeric() || byte == b'_';
             assert_eq!(letters(at(&text, 0)), bit(byte.is_ascii_alphabetic()), "{byte} at {place}");
-            assert_eq!(others_than_word(at(&text, 0)), bit(!is_word), "{byte} at {place}");
+            let others = others_than_alphanumeric(at(&text, 0));
+            assert_eq!(others, bit(!byte.is_ascii_alphanumeric()), "{byte} at {place}");
             assert_eq!(escapes(at(&text, 0)), bit(needs_escape(byte)), "{byte} at {place}");
         }
     }
 
     #[test]
     fn past_the_end_stand_harmless_bytes() {
-        assert_eq!(at(b"abc", 1).to_le_bytes(), *b"bc______");
-        assert_eq!(at(b"abc", 3).to_le_bytes(), [b'_'; 8]);
-        assert_eq!(at(b"abcdefghijk", 8).to_le_bytes(), *b"ijk_____");
-        assert_eq!(at(b"abcdefgh", 8).to_le_bytes(), [b'_'; 8]);
+        assert_eq!(at(b"abc", 1).to_le_bytes(), *b"bc000000");
+        assert_eq!(at(b"abc", 3).to_le_bytes(), [b'0'; 8]);
+        assert_eq!(at(b"abcdefghijk", 8).to_le_bytes(), *b"ijk00000");
+        assert_eq!(at(b"abcdefgh", 8).to_le_bytes(), [b'0'; 8]);
     }
 }

@@ -7,9 +7,11 @@
 //! What always holds: depth is bounded while parsing, so recursion over a [`Json`] is too; of repeated
 //! keys the last one counts, as in the parsers that most senders use.
 
+mod numbers;
 mod surrogates;
 pub(crate) mod write;
 
+pub use numbers::mend_numbers;
 pub use surrogates::mend_surrogates;
 
 use crate::reason::Reason;
@@ -284,12 +286,14 @@ impl Parser {
     pub(crate) fn parse<R>(&mut self, text: &[u8], read: impl FnOnce(Json<'_>) -> R) -> Result<R, Reason> {
         let mut read = Some(read);
         let parsed = self.parse_strictly(text, &mut read);
-        if matches!(parsed, Err(Reason::NotJson { .. }))
-            && let Cow::Owned(mended) = mend_surrogates(text)
-        {
-            return self.parse_strictly(&mended, &mut read);
+        if !matches!(parsed, Err(Reason::NotJson { .. })) {
+            return parsed;
         }
-        parsed
+        let whole = mend_surrogates(text);
+        match (mend_numbers(&whole), &whole) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => parsed,
+            (mended, _) => self.parse_strictly(&mended, &mut read),
+        }
     }
 
     /// `read` is taken only when the document is JSON.
@@ -398,6 +402,26 @@ mod tests {
             let numbers: Vec<_> = json.items().map(Json::as_i64).collect();
             assert_eq!(numbers, [Some(-32603), None, None]);
         });
+    }
+
+    #[test]
+    fn numbers_beyond_floats_are_texts() {
+        let long = "9".repeat(400);
+        for (number, text) in [
+            (&*long, Some(&*long)),
+            ("1e400", Some("1e400")),
+            ("-1.5e+400", Some("-1.5e+400")),
+            ("-0.0e-999", None),
+            ("1e-400", None),
+            ("0e400", None),
+            ("1e308", None),
+        ] {
+            with(&format!("{{\"n\":[{number}],\"m\":\"\\ud83d\"}}"), |json| {
+                let value = json.get("n").and_then(|list| list.items().next()).unwrap();
+                assert_eq!((value.as_str(), value.as_f64().is_some()), (text, text.is_none()), "{number}");
+            });
+        }
+        assert!(matches!(Parser::new(64).parse(b"[1e400", |_| ()), Err(Reason::NotJson { .. })));
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub use denial::DangerLevel;
 pub use dialect::Dialect;
 pub use event::{Call, Context, Event, Kind, Outcome, Sink, TimeSource};
 pub use findings::{Finding, Findings};
-pub use json::mend_surrogates;
+pub use json::{mend_numbers, mend_surrogates};
 pub use limits::{Limits, Relation};
 pub use quota::QuotaLevel;
 pub use reason::Reason;

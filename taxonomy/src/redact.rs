@@ -10,12 +10,20 @@
 //! What always holds: no text leaves this library that has not been through here, keys of objects
 //! included; the same text under the same key gives the same result.
 
+mod addresses;
+mod assigned;
 mod card;
 mod clean;
 mod formats;
 mod keys;
+mod markup;
+mod options;
+mod pairs;
+mod phrases;
 mod places;
 mod scan;
+mod schemes;
+mod values;
 
 use crate::category::words;
 use crate::json::{Json, Scalar, write};
@@ -224,6 +232,8 @@ impl Redactor {
 
     fn array(&self, out: &mut String, array: Json<'_>, end: usize) {
         out.push('[');
+        let mut before = "";
+        let command = array.items().next().and_then(Json::as_str).unwrap_or_default();
         for (index, item) in array.items().enumerate() {
             if index > 0 {
                 out.push(',');
@@ -232,7 +242,17 @@ impl Redactor {
                 write::string(out, "[truncated]");
                 break;
             }
-            self.json(out, item, end);
+            let is_pair = || index == 1 && array.items().nth(2).is_none();
+            let is_option = |text: &str| text.starts_with('-') && options::is_password_option(command, text);
+            let is_secret = !before.is_empty()
+                && (self.is_named_by(before, item, is_pair()) || options::takes_password(command, before))
+                || item.as_str().is_some_and(is_option);
+            if is_secret {
+                secret(out, item);
+            } else {
+                self.json(out, item, end);
+            }
+            before = item.as_str().unwrap_or_default();
         }
         out.push(']');
     }
@@ -246,12 +266,24 @@ impl Redactor {
                 out.push_str("\"_truncated\":true");
                 break;
             }
-            self.field(out, &mut first, key, value, end);
+            self.field_of(out, &mut first, (key, value), end, object);
         }
     }
 
     /// Appends one field, with a comma before it unless it is the first.
     pub(crate) fn field(&self, out: &mut String, first: &mut bool, key: &str, value: Json<'_>, end: usize) {
+        self.field_of(out, first, (key, value), end, Json::NULL);
+    }
+
+    /// The same for a field of an object that may name what its value is.
+    pub(crate) fn field_of(
+        &self,
+        out: &mut String,
+        first: &mut bool,
+        (key, value): (&str, Json<'_>),
+        end: usize,
+        object: Json<'_>,
+    ) {
         let kind = match self.judged.get(key) {
             Some(Judged { kind, written }) => {
                 let skipped_comma = usize::from(mem::take(first));
@@ -266,15 +298,45 @@ impl Redactor {
             }
         };
         match kind {
-            KeyKind::Plain => self.json(out, value, end),
-            KeyKind::Secret => secret(out, value),
+            KeyKind::Plain => self.plain(out, key, value, end),
+            KeyKind::Secret => self.secret(out, value, end),
             KeyKind::Token => self.token(out, value),
+            KeyKind::Random if is_random_text(value) => secret(out, value),
+            KeyKind::Value if self.names_secret(object) => self.secret(out, value, end),
+            KeyKind::Random | KeyKind::Value => self.json(out, value, end),
         }
+    }
+
+    /// A value under a key that says nothing; but the number of an order is no card's.
+    #[inline]
+    fn plain(&self, out: &mut String, key: &str, value: Json<'_>, end: usize) {
+        match value.scalar() {
+            Some(scalar) if is_long_number(scalar) && keys::is_identifier(key.as_bytes()) => {
+                write::scalar(out, scalar);
+            }
+            Some(scalar) => self.scalar(out, scalar),
+            None => self.json(out, value, end),
+        }
+    }
+
+    /// A value under a secret key, whatever it is; what cannot be a secret stays.
+    fn secret(&self, out: &mut String, value: Json<'_>, end: usize) {
+        let is_harmless =
+            |text: &str| values::is_harmless(text.as_bytes()) || values::is_remark(text.as_bytes());
+        let stays = |item: Json<'_>| item.as_str().is_some_and(is_harmless);
+        // `{"password":["must not be empty"]}`
+        const REMARKS: usize = 8;
+        let all_stay = value.is_array()
+            && value.items().next().is_some()
+            && value.items().nth(REMARKS).is_none()
+            && value.items().all(stays);
+        if all_stay || stays(value) { self.json(out, value, end) } else { secret(out, value) }
     }
 
     fn key_kind(&self, key: &str) -> KeyKind {
         match self.keys.kind(key.as_bytes()) {
-            KeyKind::Secret if !self.is_on(Rule::SecretKey) => KeyKind::Plain,
+            KeyKind::Plain if keys::is_value_key(key.as_bytes()) => KeyKind::Value,
+            KeyKind::Secret | KeyKind::Random if !self.is_on(Rule::SecretKey) => KeyKind::Plain,
             KeyKind::Token if !self.is_on(Rule::ConfirmationToken) => KeyKind::Plain,
             kind => kind,
         }
@@ -314,7 +376,28 @@ impl Redactor {
     }
 }
 
-/// A value under a secret key, whatever it is; what cannot be a secret stays.
+/// Text that looks made by chance.
+fn is_random_text(value: Json<'_>) -> bool {
+    const AT_LEAST: usize = 16;
+    value.as_str().is_some_and(|text| values::is_random(text.as_bytes(), AT_LEAST))
+}
+
+/// A number as long as a card's, also in a text.
+#[inline]
+#[allow(clippy::cast_precision_loss)]
+fn is_long_number(scalar: Scalar<'_>) -> bool {
+    const LONG: f64 = 1e12;
+    match scalar {
+        Scalar::Unsigned(number) => number as f64 > LONG,
+        Scalar::Float(number) => number > LONG,
+        Scalar::Text(text) => {
+            text.len() > 12 && text.len() < 40 && text.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+/// A secret value, whatever it is; what cannot be one stays.
 fn secret(out: &mut String, value: Json<'_>) {
     match value.scalar() {
         Some(scalar @ (Scalar::Bool(_) | Scalar::Null | Scalar::Text(""))) => write::scalar(out, scalar),

@@ -28,6 +28,7 @@ pub use operator::{OperatorEntry, OperatorFile, Profile, RedactionSettings};
 use crate::category::Category;
 use crate::dialect::Dialect;
 use inference::{Phrases, Prefixes, Statuses};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
@@ -51,6 +52,15 @@ pub struct Registry {
     /// Entries that refine a code by the type of the exception: code, type, entry.
     refinements: Vec<(String, String, usize)>,
     operator: OperatorFile,
+}
+
+/// An operator's registry file, as it stands on the disk.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RegistryFile {
+    /// What errors call it.
+    pub name: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// What a category stands for.

@@ -246,6 +246,20 @@ def errors(port):
     return answers
 
 
+def hoarding(port):
+    """Prepares long statements until that is refused; the connection must be usable after it."""
+    prepared, refusal = 0, None
+    with connect(port) as connection:
+        connection.prepared_max = 10_000
+        filler = "x" * 200_000
+        while refusal is None and prepared < 3_200:
+            sql = f"SELECT length('{prepared}{filler}')"
+            refusal = refused(lambda: connection.execute(sql, prepare=True).fetchall())
+            prepared += refusal is None
+        usable = connection.execute("SELECT 1").fetchone()[0]
+    return {"prepared": prepared, "refused": refusal and refusal[0], "usable": usable}
+
+
 def main(port, topic):
     print(json.dumps(globals()[topic](port)))
 

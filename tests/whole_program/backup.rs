@@ -5,12 +5,24 @@
 
 use super::durability::ledger::{Batch, Ledger};
 use super::durability::load::{Load, send};
+use super::durability::strace::strace;
 use super::otlp::client::python;
 use super::server::{Server, dump};
 use super::support::{Folder, Run, faultline, lines};
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A server that does not get as far as to listen still asks for its addresses first.
+const ON_FREE_PORTS: [&str; 5] = [
+    "--listen-otlp-grpc=127.0.0.1:0",
+    "--listen-otlp-http=127.0.0.1:0",
+    "--listen-web=127.0.0.1:0",
+    "--listen-postgres=127.0.0.1:0",
+    "--listen-flight=127.0.0.1:0",
+];
 
 /// Small files that are merged, and a log of short segments, of which the first are soon let go.
 const BUSY: [&str; 8] =
@@ -80,9 +92,9 @@ fn a_backup_of_a_busy_server_has_every_yes_once() {
     assert!(server.status()["seal"]["set_aside"].as_array().is_some_and(Vec::is_empty));
     // Whoever has a key and no answer sends again; some of that is in the backup, and some is not.
     for batch in ledger.to_retry().iter().take(RETRIES) {
-        send(server.address("otlp_http"), &ledger, batch).is(200);
+        until_taken(&server, &ledger, batch);
     }
-    send(server.address("otlp_http"), &ledger, &Batch::new("after", 3, true));
+    until_taken(&server, &ledger, &Batch::new("after", 3, true));
     ledger.check(&data_dir);
     assert!(server.stop().success());
     ledger.check(&data_dir);
@@ -220,4 +232,96 @@ fn a_full_target_is_left_empty() {
     let run = backup(&data_dir, &disk.place(), None).ends_with(1);
     assert!(run.err.contains("No space left on device") && run.err.contains("room"), "{}", run.err);
     assert_eq!(fs::read_dir(disk.place()).expect("the place").count(), 0);
+}
+
+/// Scenario: a restore is killed at every step after the first: while it copies, and while it puts things into their place.
+/// Guarantee: `serve`, `ingest` and everybody who reads refuse what is there, and say how to finish or discard it; the same
+/// restore, run again, finishes it, and everything is there once. A restore of something else does not mix with it.
+#[test]
+fn an_unfinished_restore_is_nobodys_data_directory() {
+    let folder = Folder::new();
+    let (data_dir, ledger) = stopped(&folder);
+    let from = folder.path().join("backup");
+    backup(&data_dir, &from, None).ends_with(0);
+    fs::remove_dir_all(&data_dir).expect("the disaster");
+    let log = folder.file("app.ndjson", lines(&[CONFIRM]));
+    let mut phases = (0, 0);
+    // Each step begins with one of these calls; the first rename is that of the marker itself.
+    let kills = (2..12).map(|when| ("rename", when)).chain([("unlink", 1), ("rmdir", 1)]);
+    for (call, when) in kills {
+        let killed = killed_restore(&from, &data_dir, call, when);
+        if !killed {
+            fs::remove_dir_all(&data_dir).expect("it was finished");
+            continue;
+        }
+        if data_dir.join("tables").exists() {
+            phases.1 += 1;
+        } else {
+            phases.0 += 1;
+        }
+        let commands: [&[&str]; 5] = [
+            &[&["serve"], &ON_FREE_PORTS[..], &["--data-dir"]].concat(),
+            &["ingest", &log, "--data-dir"],
+            &["dump", "--data-dir"],
+            &["sql", "SELECT 1", "--data-dir"],
+            &["check", "--data-dir"],
+        ];
+        for command in commands {
+            let run = faultline(&[command, &[text(&data_dir)]].concat());
+            let code = if ["serve", "ingest"].contains(&command[0]) { 3 } else { 1 };
+            let run = run.ends_with(code);
+            let finish = format!("faultline restore {} --data-dir {}", text(&from), text(&data_dir));
+            for words in ["not finished", &finish, "discard it by removing"] {
+                assert!(run.err.contains(words), "{call} {when}, {command:?}: {}", run.err);
+            }
+        }
+        restore(&from, &data_dir).ends_with(0);
+        assert!(!data_dir.join("unfinished-copy.json").exists());
+        ledger.check(&data_dir);
+        fs::remove_dir_all(&data_dir).expect("the next one");
+    }
+    assert!(phases.0 >= 1 && phases.1 >= 2, "{phases:?}");
+    // What an earlier version left: no marker, and nothing in its place.
+    fs::create_dir_all(data_dir.join("unfinished-backup/log")).expect("a folder");
+    let serve = [&["serve", "--data-dir", text(&data_dir)], &ON_FREE_PORTS[..]].concat();
+    let run = faultline(&serve).ends_with(3);
+    assert!(run.err.contains("not finished"), "{}", run.err);
+    restore(&from, &data_dir).ends_with(0);
+    let server = Server::start(&folder);
+    ledger.check(server.data_dir());
+    assert!(server.stop().success());
+}
+
+/// Guarantee: one that has everything and is not in its place is not mixed with another backup.
+#[test]
+fn two_restores_are_not_mixed() {
+    let folder = Folder::new();
+    let (data_dir, ledger) = stopped(&folder);
+    let (from, other) = (folder.path().join("backup"), folder.path().join("other"));
+    backup(&data_dir, &from, None).ends_with(0);
+    backup(&data_dir, &other, None).ends_with(0);
+    fs::remove_dir_all(&data_dir).expect("the disaster");
+    assert!(killed_restore(&from, &data_dir, "rename", 4), "it was killed while it moved things");
+    let run = restore(&other, &data_dir).ends_with(1);
+    assert!(run.err.contains(text(&from)) && run.err.contains("finish that one first"), "{}", run.err);
+    restore(&from, &data_dir).ends_with(0);
+    ledger.check(&data_dir);
+}
+
+/// Sends until it is taken: a log that was full when it was copied makes room first.
+#[track_caller]
+fn until_taken(server: &Server, ledger: &Ledger, batch: &Batch) {
+    let began = Instant::now();
+    while send(server.address("otlp_http"), ledger, batch).status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it takes nothing: {}", server.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A restore that is killed before its Nth system call of a name; false when it made fewer.
+fn killed_restore(from: &Path, data_dir: &Path, call: &str, when: u32) -> bool {
+    let mut restore = strace(call, &format!("signal=KILL:when={when}"));
+    restore.arg(env!("CARGO_BIN_EXE_faultline")).args(["restore", text(from), "--data-dir", text(data_dir)]);
+    let output = restore.output().expect("it runs");
+    output.status.signal() == Some(9)
 }

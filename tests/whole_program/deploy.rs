@@ -6,13 +6,15 @@
 //! | `systemd` | the unit is well formed and tight, and the server needs no system call that it forbids |
 //! | `containers` | the image has what it is built from; compose names images, ports and paths that exist; its secrets work |
 //! | `kubernetes` | the manifests fit their schemas and each other; the rules are those of `dashboards/` |
+//! | `packages` | the packages of a release can be installed, and what they bring starts |
 //! | `senders` | what the configured collectors send is taken |
 //!
-//! Needs systemd-analyze, strace, promtool, amtool and the Python clients: a test that lacks one says so and fails.
+//! Needs systemd-analyze, strace, promtool, amtool, dpkg, binutils and the Python clients: a test that lacks one says so and fails.
 
 mod containers;
 mod kubernetes;
 mod names;
+mod packages;
 mod senders;
 mod systemd;
 

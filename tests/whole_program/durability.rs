@@ -12,5 +12,6 @@ mod injected;
 pub(crate) mod kill;
 pub(crate) mod ledger;
 pub(crate) mod load;
+mod lost_directory;
 mod stop;
 pub(crate) mod strace;

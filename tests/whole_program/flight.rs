@@ -22,7 +22,7 @@ fn server(folder: &Folder) -> Server {
 
 /// What each step gave.
 #[track_caller]
-fn flight(server: &Server, steps: &Value) -> Vec<Value> {
+pub(crate) fn flight(server: &Server, steps: &Value) -> Vec<Value> {
     let (flight, web) = (server.address("flight"), server.address("web"));
     let arguments = [format!("grpc://{flight}"), format!("http://{web}")];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

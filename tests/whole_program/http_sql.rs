@@ -11,7 +11,12 @@ use std::time::{Duration, Instant};
 
 /// A server with the example log in it.
 pub(crate) fn with_example(folder: &Folder) -> Server {
-    let server = Server::start(folder);
+    with_example_and(folder, &[])
+}
+
+/// The same with further arguments.
+pub(crate) fn with_example_and(folder: &Folder, arguments: &[&str]) -> Server {
+    let server = Server::start_with(folder, arguments);
     let lines = std::fs::read_to_string(root().join("examples/app.ndjson")).expect("the example log");
     server.post_lines(&lines).is(200);
     server
@@ -165,7 +170,7 @@ fn answers_are_bounded() {
 #[test]
 fn whoever_hangs_up_takes_his_query_along() {
     let folder = Folder::new();
-    let server = with_example(&folder);
+    let server = with_example_and(&folder, &["--query-time", "10m"]);
     let endless = json!({"query": "SELECT count(*) FROM generate_series(1, 1000000000000)"}).to_string();
     let head = format!(
         "POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{endless}",
@@ -180,7 +185,7 @@ fn whoever_hangs_up_takes_his_query_along() {
     }
     let began = Instant::now();
     assert_eq!(rows(&server, "SELECT count(*) AS n FROM events")[0]["n"], 202);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     assert!(server.stop().success());
 }
 
@@ -190,7 +195,8 @@ fn whoever_hangs_up_takes_his_query_along() {
 fn queries_and_ingest_leave_each_other_room() {
     let folder = Folder::new();
     // Queries run behind everything else on the machine, other tests included: small ones need time for that.
-    let server = Server::start_with(&folder, &["--query-time", "20s", "--queries", "4"]);
+    let server =
+        Server::start_with(&folder, &["--query-time", "20s", "--query-wait", "60s", "--queries", "4"]);
     let endless = "SELECT count(DISTINCT a.value % 1000) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
     let (mut sent, mut slowest) = (0, Duration::ZERO);
     let until = Instant::now() + Duration::from_secs(8);
@@ -221,7 +227,7 @@ fn queries_and_ingest_leave_each_other_room() {
         asking.join().expect("the dashboard is answered");
         assert!(sent > 20, "{sent} sent");
     });
-    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(10), "{slowest:?}");
     assert_eq!(rows(&server, "SELECT count(*) AS n FROM events")[0]["n"], sent);
     assert!(server.stop().success());
 }

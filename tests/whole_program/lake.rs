@@ -28,10 +28,10 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every record by itself, and at once.
-const SEAL_AT_ONCE: [&str; 4] = ["--seal-bytes", "1", "--seal-after", "1ms"];
+pub(super) const SEAL_AT_ONCE: [&str; 4] = ["--seal-bytes", "1", "--seal-after", "1ms"];
 
 /// Waits until something is so.
 #[track_caller]
@@ -45,7 +45,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Waits until the status says so.
 #[track_caller]
-fn until_status(server: &Server, what: &str, is_so: impl Fn(&Value) -> bool) {
+pub(super) fn until_status(server: &Server, what: &str, is_so: impl Fn(&Value) -> bool) {
     let began = Instant::now();
     loop {
         let status = server.status();
@@ -59,7 +59,7 @@ fn until_status(server: &Server, what: &str, is_so: impl Fn(&Value) -> bool) {
 
 /// Waits until everything that was taken is in the tables.
 #[track_caller]
-fn until_sealed(server: &Server) {
+pub(super) fn until_sealed(server: &Server) {
     until_status(server, "everything is sealed", |status| status["hot"]["records"] == 0);
 }
 

@@ -1,7 +1,7 @@
 //! A real `faultline serve` on free ports of loopback, ended with the test that started it; and a client that
 //! sends exactly the bytes it is told to.
 
-use super::support::{Folder, faultline};
+use super::support::{Folder, faultline, program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -46,12 +46,12 @@ impl Server {
 
     /// Starts a server with further arguments.
     pub(crate) fn start_with(folder: &Folder, arguments: &[&str]) -> Self {
-        Self::run(folder, Command::new(env!("CARGO_BIN_EXE_faultline")), arguments)
+        Self::run(folder, Command::new(program()), arguments)
     }
 
     /// Starts a server with environment variables of its own.
     pub(crate) fn start_in(folder: &Folder, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_faultline"));
+        let mut command = Command::new(program());
         command.envs(variables.iter().copied());
         Self::run(folder, command, arguments)
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// A failure that its protocol calls a success.
@@ -61,9 +62,18 @@ pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     }
 }
 
+/// The program under test: the one that was built with the tests, or the one that `FAULTLINE_PROGRAM` names, which may be
+/// an optimised build (for the long runs) or an installed package.
+pub(crate) fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        std::env::var("FAULTLINE_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_faultline").to_owned())
+    })
+}
+
 /// The binary, not started yet, with pipes for stdin and stdout.
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_faultline"));
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }

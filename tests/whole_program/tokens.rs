@@ -292,3 +292,63 @@ fn nobody_is_let_in_by_accident() {
     let run = faultline(&["token", "new", "--name", "a", "--scope", "query", "--tokens", &file]).ends_with(1);
     assert!(run.err.contains("is there twice") && run.out.is_empty(), "{}", run.err);
 }
+
+/// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end, all of
+/// one token; the token is removed, or loses its scope, and the server is told.
+/// Guarantee: all of them end within five seconds and say why; a session of another token goes on.
+#[test]
+fn a_revoked_token_ends_what_it_has_opened() {
+    let folder = Folder::new();
+    let file = folder.path().join("tokens.toml").to_str().expect("a path").to_owned();
+    let other = new_token(&file, "other", &["--scope", "query"]);
+    let left = std::fs::read_to_string(&file).expect("the tokens");
+    let token = new_token(&file, "former", &["--scope", "query"]);
+    let all = std::fs::read_to_string(&file).expect("the tokens");
+    let (other_entry, former) = all.split_at(left.len());
+    let less = format!("{other_entry}{}", former.replace("\"query\"", "\"ingest\""));
+    let server = Server::start_with(&folder, &["--tokens", &file]);
+    let addresses = ["web", "postgres", "flight"].map(|name| server.address(name).to_string());
+    for (left, why) in [(&left, "not known"), (&less, "not of the scope query")] {
+        std::fs::write(&file, &all).expect("the tokens");
+        server.signal("HUP");
+        let bearer = format!("Bearer {token}");
+        until(|| {
+            let headers = [("Authorization", bearer.as_str())];
+            ask(server.address("web"), "GET", "/metrics", &headers, b"").expect("an answer").status == 200
+        });
+        let said = json!({
+            "user": "former", "token": token, "other_user": "other", "other_token": other, "left": left,
+        });
+        let pid = server.pid().to_string();
+        let arguments = [&*addresses[0], &addresses[1], &addresses[2], &pid, &file];
+        let ended = python("revoked.py", &arguments, said.to_string().as_bytes());
+        for (name, words) in [
+            ("idle", "token was revoked"),
+            ("busy", "token was revoked"),
+            ("tail", "event: end"),
+            ("sql", "\"unauthenticated\""),
+            ("stream", why),
+        ] {
+            let words = if name == "sql" && why.contains("scope") { "\"forbidden\"" } else { words };
+            let (after, told) = (ended[name][0].as_f64(), ended[name][1].as_str().unwrap_or_default());
+            assert!(after.is_some_and(|after| after < 5.0), "{name}: {ended:#}");
+            assert!(told.contains(words) && told.contains(why), "{name}: {ended:#}");
+        }
+        assert_eq!(ended["other"], 1, "{ended:#}");
+    }
+}
+
+/// Guarantee: a session ends when its token expires.
+#[test]
+fn a_session_ends_when_its_token_expires() {
+    let folder = Folder::new();
+    let file = folder.path().join("tokens.toml").to_str().expect("a path").to_owned();
+    let token = new_token(&file, "soon", &["--scope", "query", "--expires", "15s"]);
+    let server = Server::start_with(&folder, &["--tokens", &file]);
+    let bearer = format!("Bearer {token}");
+    let headers = [("Authorization", bearer.as_str())];
+    let began = std::time::Instant::now();
+    let tail = ask(server.address("web"), "GET", "/api/v1/tail", &headers, b"").expect("an answer").is(200);
+    assert!(String::from_utf8_lossy(&tail.body).contains("the token has expired"), "{tail:?}");
+    assert!(began.elapsed().as_secs() < 60);
+}

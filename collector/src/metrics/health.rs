@@ -8,6 +8,7 @@ use crate::pipeline::Pipeline;
 use crate::receive::server::Connections;
 use crate::refusal::Cause;
 use crate::source::Source;
+use crate::web;
 use access::Gate;
 use access::tls::Tls;
 use prometheus::proto::MetricFamily;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
 use store::keeper::{Keeper, KeeperStats};
+use store::lake::Expired;
 use store::log::{FSYNC_BOUNDS, LogStats};
 
 /// What queries did so far.
@@ -59,7 +61,10 @@ impl Doors {
     fn collect(&self, families: &mut Families) {
         families.one(&names::CONNECTIONS, float(self.connections.open()));
         families.one(&names::CONNECTIONS_OPENED, float(self.connections.opened()));
-        families.one(&names::CONNECTIONS_REFUSED, float(self.connections.refused()));
+        let refused = self.connections.refused_by_reason();
+        let refused = refused.map(|(full, count)| (vec![full.as_str()], float(count)));
+        families.many(&names::CONNECTIONS_REFUSED, refused);
+        families.one(&names::CONNECTIONS_RESERVED, float(self.connections.reserved()));
         let denied = self.gate.denials().map(|(reason, count)| (vec![reason.as_str()], float(count)));
         families.many(&names::DENIED, denied);
         families.one(&names::TLS_FAILURES, float(self.tls.as_ref().map_or(0, |tls| tls.failures())));
@@ -155,7 +160,7 @@ impl Health {
         families.one(&names::SAMPLES_DROPPED, float(counters.samples_dropped.get()));
         families.one(&names::PANICS, float(counters.panics.get()));
         families.one(&names::UNREADABLE_RECORDS, float(counters.unreadable_records.get()));
-        families.one(&names::READY, flag(self.pipeline.unready().is_none()));
+        families.one(&names::READY, flag(web::is_ready(&self.pipeline, &self.keeper)));
         families.many(&names::BUILD_INFO, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     }
 
@@ -182,6 +187,7 @@ fn of_log(log: &LogStats, limit: u64, families: &mut Families) {
         ("full", log.refused_full),
         ("no_space", log.refused_no_space),
         ("io", log.refused_io),
+        ("displaced", log.refused_displaced),
         ("stale", log.refused_stale),
         ("too_large", log.refused_too_large),
     ];
@@ -207,10 +213,19 @@ fn of_keeper(stats: &KeeperStats, families: &mut Families) {
     families.one(&names::SEAL_FAILING, flag(stats.is_seal_failing));
     families.one(&names::COMPACTED_FILES, float(kept.merged));
     families.one(&names::COMPACTED_BYTES, float(kept.merged_bytes));
-    families.one(&names::EXPIRED_FILES, float(kept.expired));
+    families.one(&names::EXPIRED_FILES, float(kept.expired.files));
+    let by_table = |read: fn(&Expired) -> u64| {
+        let expired = Table::ALL.into_iter().zip(&stats.expired);
+        expired.map(move |(table, expired)| (vec![table.name()], float(read(expired))))
+    };
+    families.many(&names::EXPIRED_ROWS, by_table(|expired| expired.rows));
+    families.many(&names::EXPIRED_PARTITIONS, by_table(|expired| expired.days));
     families.one(&names::VACUUMED_FILES, float(kept.vacuumed.files));
     families.one(&names::VACUUMED_BYTES, float(kept.vacuumed.bytes));
     families.one(&names::CHECKPOINTS, float(kept.checkpoints));
+    families.one(&names::MAINTENANCE_HELD, flag(stats.clock.is_held));
+    families.one(&names::CLOCK_JUMPS, float(stats.clock.jumps));
+    families.one(&names::CLOCK_OFFSET, stats.clock.offset_us as f64 / 1e6);
     families.one(&names::UPKEEP_SECONDS, stats.upkeep_time.as_secs_f64());
     families.one(&names::UPKEEP_FAILURES, float(stats.upkeep_failures));
     let Some(tables) = &stats.tables else { return };

@@ -101,8 +101,10 @@ metrics! {
         "Connections that are open.";
     CONNECTIONS_OPENED = COUNTER "faultline_connections_opened_total" []
         "Connections that were opened.";
-    CONNECTIONS_REFUSED = COUNTER "faultline_connections_refused_total" []
-        "Connections that were refused, because there were too many.";
+    CONNECTIONS_REFUSED = COUNTER "faultline_connections_refused_total" ["reason"]
+        "Connections closed at once because too many were open: in total, or of one address.";
+    CONNECTIONS_RESERVED = COUNTER "faultline_connections_reserved_total" []
+        "Connections admitted to the reserve that only health probes can use, because too many were open.";
     DENIED = COUNTER "faultline_denied_total" ["reason"]
         "Requests and connections that were not let in, by why.";
     TLS_FAILURES = COUNTER "faultline_tls_failures_total" []
@@ -130,7 +132,7 @@ metrics! {
     STDIN_BYTES = COUNTER "faultline_stdin_bytes_total" []
         "Bytes of standard input.";
     READY = GAUGE "faultline_ready" []
-        "1 when a request would be taken now.";
+        "1 when a request would be taken now, and the tables can be read.";
 
     LOG_BYTES = GAUGE "faultline_log_bytes" []
         "What the log takes on disk.";
@@ -182,12 +184,22 @@ metrics! {
         "Bytes that were merged.";
     EXPIRED_FILES = COUNTER "faultline_expired_files_total" []
         "Files that left a table because of their age or its size.";
+    EXPIRED_ROWS = COUNTER "faultline_expired_rows_total" ["table"]
+        "Rows that retention removed from a table, because of their age or its size.";
+    EXPIRED_PARTITIONS = COUNTER "faultline_expired_partitions_total" ["table"]
+        "Partitions (days) of a table from which retention removed rows, counted at each removal.";
     VACUUMED_FILES = COUNTER "faultline_vacuumed_files_total" []
         "Files of no table any more that were deleted.";
     VACUUMED_BYTES = COUNTER "faultline_vacuumed_bytes_total" []
         "Their bytes.";
     CHECKPOINTS = COUNTER "faultline_checkpoints_total" []
         "Checkpoints of the tables.";
+    MAINTENANCE_HELD = GAUGE "faultline_maintenance_held" []
+        "1 while nothing is removed because of its age, since the clock jumped and is not trusted yet.";
+    CLOCK_JUMPS = COUNTER "faultline_clock_jumps_total" []
+        "Times that the clock was found to have jumped by more than a day.";
+    CLOCK_OFFSET = GAUGE "faultline_clock_offset_seconds" []
+        "By how much the clock differs from what is expected of it by the time that has passed.";
     UPKEEP_SECONDS = COUNTER "faultline_upkeep_seconds_total" []
         "How long compaction, retention and vacuum took.";
     UPKEEP_FAILURES = COUNTER "faultline_upkeep_failures_total" []

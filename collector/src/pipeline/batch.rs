@@ -8,7 +8,8 @@
 
 use super::epochs::Ticket;
 use super::fold::{self, FoldMark, Folds, Spent};
-use super::{Answer, Position, Shared, keys, positions};
+use super::keys::{Claimed, KeptOutcome};
+use super::{Answer, Position, Shared, calls, keys, positions};
 use crate::counters::Tally;
 use crate::metrics::Counted;
 use crate::refusal::{Cause, Refusal};
@@ -26,6 +27,8 @@ use tokio::sync::oneshot;
 
 /// Identities of events without a row that are kept in one row of the answers.
 const KEPT_TOGETHER: usize = 1024;
+/// Identities of counted calls that are kept in one row.
+const CALLS_TOGETHER: usize = 8192;
 
 /// The builders of all tables.
 #[derive(Default)]
@@ -41,13 +44,15 @@ pub(super) struct Rows {
 pub(super) struct Mark {
     rows: [usize; Table::ALL.len()],
     remembered: usize,
+    calls: usize,
     folds: FoldMark,
 }
 
 /// A request that has been read, and waits for its rows to be durable.
 pub(super) struct Waiting {
     pub(super) source: Source,
-    pub(super) key: Option<u128>,
+    /// The key that it has claimed, if it has one.
+    pub(super) claimed: Option<Claimed>,
     pub(super) answer: Answer,
     pub(super) tally: Tally,
     pub(super) reply: oneshot::Sender<keys::Outcome>,
@@ -63,6 +68,8 @@ pub(super) struct Batch {
     pub(super) bytes: usize,
     /// Identities that were remembered for these rows.
     pub(super) remembered: Vec<u128>,
+    /// Identities of calls that were counted, to be known after a restart.
+    pub(super) calls: Vec<u64>,
     /// What is past the budget of its service.
     pub(super) folds: Folds,
     /// Taken when the first request was begun.
@@ -84,6 +91,7 @@ impl Batch {
         Mark {
             rows: [rows.events.len(), rows.traffic.len(), rows.rejects.len(), rows.requests.len()],
             remembered: self.remembered.len(),
+            calls: self.calls.len(),
             folds: self.folds.mark(),
         }
     }
@@ -104,8 +112,10 @@ impl Batch {
             let key = positions::key_of(position);
             self.rows.requests.push(KeptAnswer { time: now, key, answer: &position.to_json() });
         }
-        if let Some(key) = waiting.key.filter(|_| waiting.answer.is_worth_keeping()) {
-            self.rows.requests.push(KeptAnswer { time: now, key, answer: &waiting.answer.to_json() });
+        if let Some(Claimed { key, content }) = waiting.claimed.filter(|_| waiting.answer.is_worth_keeping())
+        {
+            let kept = KeptOutcome::new(waiting.answer.clone(), content);
+            self.rows.requests.push(KeptAnswer { time: now, key, answer: &kept.to_json() });
         }
         self.waiting.push(waiting);
     }
@@ -121,7 +131,8 @@ impl Batch {
         shared.repeats.forget(&taken.remembered[mark.remembered..]);
         taken.remembered.truncate(mark.remembered);
         let (folded, spent) = taken.folds.close(mark.folds, &mut taken.rows.events);
-        let record = taken.rows.encode(mark, &folded, encoder, shared.now());
+        let calls = &taken.calls[..mark.calls];
+        let record = taken.rows.encode(mark, &folded, calls, encoder, shared.now());
         let (remembered, waiting, ticket) = (taken.remembered, taken.waiting, taken.ticket);
         let (shared, counted) = (Arc::clone(shared), Counted::default());
         let mut promise = Promise { shared, remembered, spent, waiting, ticket, counted };
@@ -162,6 +173,7 @@ impl Rows {
         &mut self,
         mark: Mark,
         folded: &[u128],
+        calls: &[u64],
         encoder: &mut Encoder,
         now: i64,
     ) -> Result<(Vec<u8>, Counted), CodecError> {
@@ -170,6 +182,11 @@ impl Rows {
         for identities in folded.chunks(KEPT_TOGETHER) {
             let key = identities.first().copied().unwrap_or_default();
             self.requests.push(KeptAnswer { time: now, key, answer: &fold::kept(identities) });
+            requests += 1;
+        }
+        for identities in calls.chunks(CALLS_TOGETHER) {
+            let key = identities.first().copied().unwrap_or_default().into();
+            self.requests.push(KeptAnswer { time: now, key, answer: &calls::kept(identities) });
             requests += 1;
         }
         let batches = [
@@ -262,8 +279,8 @@ impl Waiting {
     /// Answers, and lets others with the same key know.
     pub(super) fn tell(self, shared: &Shared, outcome: impl FnOnce(Answer) -> keys::Outcome, now: i64) {
         let outcome = outcome(self.answer);
-        if let Some(key) = self.key {
-            shared.keys.settle(key, &outcome, now);
+        if let Some(claimed) = self.claimed {
+            shared.keys.settle(claimed, &outcome, now);
         }
         drop(self.room);
         // A sender that went away does not need it.

@@ -170,7 +170,7 @@ struct Told {
     /// The span that it is or belongs to.
     span: Option<u128>,
     /// Its calls, which are counted once.
-    call: Option<u128>,
+    call: Option<u64>,
 }
 
 /// Takes what one record yields.
@@ -231,7 +231,7 @@ impl Rows<'_> {
                 // Only those of spans and log records are known again; calls with the failure of their span.
                 let own = remembered[known..].iter().copied();
                 let call = self.told.call.filter(|_| self.source == Source::OtlpTraces);
-                folds.fold(row, &mut rows.events, own.chain(call));
+                folds.fold(row, &mut rows.events, own.chain(call.map(u128::from)));
                 *bytes += Folds::BYTES;
             }
         }
@@ -253,8 +253,13 @@ impl Rows<'_> {
         if let Some(counted) = self.counted {
             return counted;
         }
-        let counted = !self.remember(call);
+        let counted = !self.remember(call.into());
         self.batch.leans_on_others |= counted;
+        if !counted {
+            self.batch.calls.push(call);
+            // Once as it is, and once as it is written.
+            self.batch.bytes += 3 * size_of::<u64>();
+        }
         *self.counted.insert(counted)
     }
 }
@@ -302,20 +307,25 @@ pub(super) fn told_by(signal: u64, span: u128, canonical: &str) -> u128 {
 }
 
 /// The identity of the call that a span is.
-pub(super) fn call_of(span: u128) -> u128 {
-    span ^ COUNTED
+pub(super) fn call_of(span: u128) -> u64 {
+    short(span ^ COUNTED)
+}
+
+/// Eight bytes of an identity: all are kept in the WAL, so they are to be short.
+fn short(identity: u128) -> u64 {
+    (identity & u128::from(u64::MAX)) as u64
 }
 
 /// The identity of a log record that may hold calls: those of a span are counted with it. As for events, two
 /// records are the same only when their time and body are.
-fn identity_of_log(record: &LogRecord<'_>, resource: &Resource<'_>, body: &[u8]) -> Option<u128> {
+fn identity_of_log(record: &LogRecord<'_>, resource: &Resource<'_>, body: &[u8]) -> Option<u64> {
     let time_ns = if record.time_ns > 0 { record.time_ns } else { record.observed_ns };
     if record.span_id.is_some() || body.is_empty() || time_ns == 0 {
         return None;
     }
     let service = resource.attributes.iter().find(|attribute| attribute.key == "service.name");
     let service = service.and_then(|service| service.value.as_text()).unwrap_or_default();
-    Some(xxh3_128_with_seed(body, time_ns) ^ xxh3_128(service.as_bytes()))
+    Some(short(xxh3_128_with_seed(body, time_ns) ^ xxh3_128(service.as_bytes())))
 }
 
 /// The text of a log body.

@@ -36,11 +36,22 @@ pub struct Request {
     /// What holds for records that do not say.
     pub defaults: Defaults,
     /// The sender's `Idempotency-Key`.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<IdempotencyKey>,
     /// Where what it was read from goes on; durable together with its rows, or not at all.
     pub position: Option<Position>,
     /// The room that the body takes; given back when the request is answered.
     pub room: Vec<OwnedSemaphorePermit>,
+}
+
+/// An `Idempotency-Key`: the same request under the same key is stored once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The name of the token that the key belongs to; none when nobody needs one.
+    pub token: Option<String>,
+    /// What the sender calls the request.
+    pub key: String,
+    /// How the body is read, in a word that does not change: the same body, read in another way, is another request.
+    pub form: &'static str,
 }
 
 /// How far a text has been read. It stands in the log beside the rows that were read up to there.
@@ -130,15 +141,6 @@ impl Answer {
     pub(super) fn is_worth_keeping(&self) -> bool {
         self.accepted > 0 || self.rejected_count == 0
     }
-
-    /// As it is kept in the log.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    pub(super) fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
 }
 
 /// A record that could not be read.
@@ -152,6 +154,7 @@ pub struct Rejected {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::KeptOutcome;
     use super::*;
     use taxonomy::Category;
 
@@ -159,10 +162,15 @@ mod tests {
     #[test]
     fn kept_answers_of_every_version_are_read() {
         let old = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;
-        let mut answer = Answer::from_json(old).unwrap();
+        let mut kept = KeptOutcome::from_json(old).unwrap();
+        let answer = &mut kept.answer;
         assert_eq!((answer.accepted, answer.events, answer.categories.is_empty()), (3, 2, true));
-        assert_eq!(answer.to_json(), old);
+        assert_eq!(serde_json::to_string(answer).unwrap(), old);
         answer.categories.add(Category::Token, 2);
-        assert_eq!(Answer::from_json(&answer.to_json()), Some(answer));
+        let rejected = Rejected { line: 4, reason: "r".to_owned() };
+        kept.answer.rejected.push(rejected);
+        assert_eq!(KeptOutcome::from_json(&kept.to_json()), Some(kept.clone()));
+        let newer = KeptOutcome::new(kept.answer, u128::MAX - 1);
+        assert_eq!(KeptOutcome::from_json(&newer.to_json()), Some(newer));
     }
 }

@@ -1,11 +1,12 @@
 //! After a restart: what the log and the tables still know goes back into memory.
 //!
 //! Rows that are not sealed become hot again, idempotency keys keep their answers, texts the place they were read to, and
-//! the failures of the last two minutes are known for repeats.
+//! the failures and calls of the last two minutes are known for repeats.
 
-use super::fold;
+use super::keys::KeptOutcome;
 use super::positions::Positions;
-use super::{Answer, Pipeline, Position, reading};
+use super::{Pipeline, Position, reading};
+use super::{calls, fold};
 use crate::limits::Limits;
 use crate::source::Source;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -17,6 +18,7 @@ use std::sync::{Arc, PoisonError};
 use store::Table;
 use store::codec::CodecError;
 use store::hot::Hot;
+use store::keeper::recent::Counted;
 use store::lake::{Lake, LakeError};
 use store::log::Record;
 use store::snapshot::Decoders;
@@ -33,7 +35,8 @@ pub struct Restored {
     answers: VecDeque<KeyAnswer>,
     answer_bytes: usize,
     positions: Positions,
-    /// Identities of events without a row, with the time they came; no more than are ever remembered.
+    /// Identities of events without a row, and of counted calls, with the time they came; no more than are ever
+    /// remembered.
     folded: VecDeque<(i64, Vec<u128>)>,
     folded_count: usize,
     repeats: usize,
@@ -46,7 +49,7 @@ pub struct Restored {
 struct KeyAnswer {
     time: i64,
     key: u128,
-    answer: Answer,
+    answer: KeptOutcome,
 }
 
 impl Restored {
@@ -70,28 +73,36 @@ impl Restored {
         }
     }
 
-    /// Takes what the tables know of answers since a time. To be called before the log is read, which knows newer ones.
+    /// Takes what the tables know of answers. To be called before the log is read, which knows newer ones. All that are
+    /// kept, whatever the clock says: it may have jumped since.
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub fn take_sealed_answers(&mut self, since: i64) -> Result<(), LakeError> {
+    pub fn take_sealed_answers(&mut self) -> Result<(), LakeError> {
         let Some(lake) = self.lake.clone() else { return Ok(()) };
         let mut found = Vec::new();
         let keys = self.keys;
         // To the end, however many answers there are: the newest position of a text that was quiet may stand far back.
         let mut visit = |requests: RecordBatch| {
-            let Kept { answers, positions, folded } = Kept::of(&requests);
+            let Kept { answers, positions, folded, .. } = Kept::of(&requests);
             self.positions.extend(positions);
             self.keep_folded(folded);
             if found.len() < keys {
-                found.extend(answers.into_iter().filter(|kept| kept.time >= since));
+                found.extend(answers);
             }
             ControlFlow::Continue(())
         };
-        lake.rows_since(Table::Requests, "time", since, &["time", "key", "answer"], &mut visit)?;
+        lake.rows_since(Table::Requests, "time", i64::MIN, &["time", "key", "answer"], &mut visit)?;
         found.sort_by_key(|kept| kept.time);
         self.keep(found);
         Ok(())
+    }
+
+    /// Takes the identities of calls that were counted not long ago, and that the log has let go of.
+    pub fn take_recent_calls(&mut self, recent: &[Counted]) {
+        let identities = |text: &str| Some(calls::from_kept(text)?.into_iter().map(u128::from).collect());
+        let counted = recent.iter().filter_map(|(time, text)| Some((*time, identities(text)?)));
+        self.keep_folded(counted.collect());
     }
 
     /// Takes a record of the log.
@@ -103,9 +114,12 @@ impl Restored {
     }
 
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
-        let record = self.decoders.record(record)?;
+        let mut record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
-            let Kept { answers, positions, folded } = Kept::of(&requests);
+            let Kept { answers, positions, folded, calls } = Kept::of(&requests);
+            // These are not flushed to the table, so it does not lack them.
+            let rows = &mut record.rows[Table::Requests as usize];
+            *rows = rows.saturating_sub(calls);
             self.keep(answers);
             self.positions.extend(positions);
             self.keep_folded(folded);
@@ -151,7 +165,7 @@ impl Pipeline {
         let now = self.shared.now();
         *self.positions.lock().unwrap_or_else(PoisonError::into_inner) = restored.positions.into_newest();
         for kept in restored.answers {
-            self.shared.keys.restore(kept.key, kept.answer, kept.time);
+            self.shared.keys.restore(kept.key, kept.answer);
         }
         let window = i64::try_from(self.shared.limits.repeat_window.as_micros()).unwrap_or(i64::MAX);
         let oldest = now - window;
@@ -252,9 +266,9 @@ impl<'b> Columns<'b> {
         });
         let told =
             signal.and_then(|signal| Some(reading::told_by(signal, span?, name_at(&self.canonical, row)?)));
-        // Calls that worked leave no row to know them by.
+        // Calls that worked leave no row to know them by; their identities are kept beside the answers.
         let call = span.filter(|_| signal == Some(reading::SPAN)).map(reading::call_of);
-        event.into_iter().chain(told).chain(call)
+        event.into_iter().chain(told).chain(call.map(u128::from))
     }
 }
 
@@ -272,8 +286,10 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
 struct Kept {
     answers: Vec<KeyAnswer>,
     positions: Vec<Position>,
-    /// Identities of events without a row, with the time they came.
+    /// Identities of events without a row, and of counted calls, with the time they came.
     folded: Vec<(i64, Vec<u128>)>,
+    /// Rows that hold identities of counted calls.
+    calls: u64,
 }
 
 impl Kept {
@@ -291,7 +307,10 @@ impl Kept {
                 found.positions.push(position);
             } else if let Some(identities) = fold::from_kept(text) {
                 found.folded.push((time, identities));
-            } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), Answer::from_json(text)) {
+            } else if let Some(identities) = calls::from_kept(text) {
+                found.folded.push((time, identities.into_iter().map(u128::from).collect()));
+                found.calls += 1;
+            } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), KeptOutcome::from_json(text)) {
                 found.answers.push(KeyAnswer { time, key, answer });
             }
         }

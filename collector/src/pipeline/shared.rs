@@ -138,6 +138,7 @@ impl Shared {
     fn refusal_of_stale(&self) -> Refusal {
         let log = self.log.stats();
         let cause = match (log.full, log.failing) {
+            _ if log.displaced => Cause::DirectoryLost,
             (true, _) => Cause::LogFull,
             (_, true) => Cause::DiskFailed,
             _ => Cause::Busy,
@@ -150,6 +151,7 @@ impl Shared {
     pub(super) fn refusal_of(&self, error: &CommitError) -> Refusal {
         match error {
             CommitError::Full => self.later(Cause::LogFull, "the log has reached its limit on disk"),
+            CommitError::Displaced(_) => self.later(Cause::DirectoryLost, error.to_string()),
             CommitError::NoSpace | CommitError::Io(_) => self.later(Cause::DiskFailed, error.to_string()),
             CommitError::Stale => self.refusal_of_stale(),
             CommitError::TooLarge => Refusal::new(Cause::TooLarge, error.to_string()),

@@ -1,5 +1,8 @@
 //! Requests through a real log on a real disk.
 
+mod giants;
+mod idempotency;
+
 use super::*;
 use crate::counters::reason_place;
 use arrow::array::RecordBatch;
@@ -115,7 +118,8 @@ fn lines(body: &str) -> Request {
 }
 
 fn with_key(body: &str, key: &str) -> Request {
-    Request { idempotency_key: Some(key.to_owned()), ..lines(body) }
+    let key = IdempotencyKey { token: None, key: key.to_owned(), form: "lines" };
+    Request { idempotency_key: Some(key), ..lines(body) }
 }
 
 /// The rows that readers see, as JSON.
@@ -385,56 +389,6 @@ async fn a_full_log_refuses_and_is_not_ready() {
     assert!(refusal.retry_after.is_some());
     assert_eq!(pipeline.unready().unwrap().cause, Cause::LogFull);
     assert!(!rows(&pipeline, Table::Events).is_empty(), "readers go on");
-    pipeline.close();
-}
-
-/// A giant takes its time.
-fn read_slowly(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    read_lines(body, reading)
-}
-
-/// Giants, by their body or by what it yields, go one after the other, and nobody small waits behind them.
-#[tokio::test]
-async fn giants_wait_for_each_other_and_nobody_for_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { large_bytes: 2000, ..limits() };
-    let pipeline = open_with(folder.path(), limits, LogOptions::default());
-    let long = request(Source::Envelopes, read_slowly, &format!("{FAILED}\n").repeat(40));
-    let yields_much = lines(&format!("[{}]", [r#"{"success":false,"error":"x"}"#; 20].join(",")));
-    assert!(yields_much.body.len() < 2000 && long.body.len() > 2000);
-    let giants = [pipeline.clone(), pipeline.clone()].into_iter().zip([long, yields_much]);
-    let giants = giants.map(|(pipeline, giant)| tokio::spawn(async move { pipeline.submit(giant).await }));
-    let giants: Vec<_> = giants.collect();
-    tokio::task::yield_now().await;
-    for _ in 0..5 {
-        assert_eq!(pipeline.submit(lines(FAILED)).await.unwrap().events, 1);
-    }
-    assert!(giants.iter().all(|giant| !giant.is_finished()), "the small ones were first");
-    for (giant, events) in giants.into_iter().zip([40, 20]) {
-        assert_eq!(giant.await.unwrap().unwrap().events, events);
-    }
-    assert_eq!(rows(&pipeline, Table::Events).len(), 65, "what was passed on is stored once");
-    pipeline.close();
-}
-
-/// An hour later whenever anybody asks.
-fn hours() -> i64 {
-    use std::sync::atomic::AtomicI64;
-    static HOURS: AtomicI64 = AtomicI64::new(0);
-    noon() + HOURS.fetch_add(1, Ordering::Relaxed) * 3_600_000_000
-}
-
-#[tokio::test]
-async fn a_giant_that_waited_too_long_is_told_to_come_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { large_bytes: 100, ..limits() };
-    let pipeline = open_at(folder.path(), limits, LogOptions::default(), hours);
-    let refusal = pipeline.submit(lines(&format!("{FAILED}\n{FAILED}"))).await.unwrap_err();
-    assert_eq!(refusal.cause, Cause::Busy);
-    assert!(refusal.retry_after.is_some());
-    assert_eq!(pipeline.submit(lines(WORKED)).await.unwrap_err().cause, Cause::Busy, "its row is over 100");
-    assert_eq!(pipeline.submit(lines("{}")).await.unwrap().unrecognized, 1);
     pipeline.close();
 }
 

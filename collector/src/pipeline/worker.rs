@@ -10,7 +10,7 @@
 
 use super::batch::{Batch, Mark, Waiting};
 use super::decompress::decompress;
-use super::keys::Outcome;
+use super::keys::{self, Claim, Claimed, Outcome};
 use super::reading::Reading;
 use super::traffic::Traffic;
 use super::{Answer, Request, Shared};
@@ -31,11 +31,46 @@ const SHARED_ROWS: usize = 4096;
 /// A request on its way to a worker.
 pub(super) struct Job {
     pub(super) request: Request,
-    /// The identity of its `Idempotency-Key`.
-    pub(super) key: Option<u128>,
+    /// Its `Idempotency-Key`, once a worker has read the body and claimed the key.
+    pub(super) claimed: Option<Claimed>,
     /// When it arrived, in microseconds since 1970.
     pub(super) arrival: i64,
     pub(super) reply: oneshot::Sender<Outcome>,
+}
+
+impl Job {
+    /// Claims the `Idempotency-Key` of the request for what it holds, unless that was done before. The body is a
+    /// borrow of somebody else's buffer, or of the request itself.
+    fn claim(&mut self, body: &[u8], shared: &Shared) -> Result<(), Unread> {
+        let Some(idempotency) = self.request.idempotency_key.as_ref().filter(|_| self.claimed.is_none())
+        else {
+            return Ok(());
+        };
+        let key = keys::identity_of(idempotency.token.as_deref(), &idempotency.key);
+        let claimed = Claimed { key, content: keys::content_of(&self.request, idempotency.form, body) };
+        // The way to answer goes to whoever has the key; a channel of no use stands in its place.
+        let reply = std::mem::replace(&mut self.reply, oneshot::channel().0);
+        let (reply, outcome) = match shared.keys.claim(claimed, reply, self.arrival) {
+            Claim::First(reply) => {
+                self.claimed = Some(claimed);
+                (reply, Ok(()))
+            }
+            Claim::Answered(reply, answer) => {
+                // Counted before it is said, so that whoever hears it finds it counted.
+                shared.counters.answered_again.add(1);
+                // A sender that went away does not need it.
+                drop(reply.send(Ok(answer)));
+                return Err(Unread::Shared);
+            }
+            Claim::Shared => {
+                shared.counters.answered_again.add(1);
+                return Err(Unread::Shared);
+            }
+            Claim::Reused(reply) => (reply, Err(keys::reused().into())),
+        };
+        self.reply = reply;
+        outcome
+    }
 }
 
 /// What a worker does about giants.
@@ -65,6 +100,8 @@ enum Unread {
     Refused(Refusal),
     /// It is over the limits of this worker's role; this is what to say if there is no other.
     Outgrown(Refusal),
+    /// It was sent before, and has been answered or will be with the first one.
+    Shared,
 }
 
 impl From<Refusal> for Unread {
@@ -122,22 +159,23 @@ impl Worker {
     }
 
     /// Reads one request into the batch, or refuses it.
-    fn take(&mut self, job: Job) {
+    fn take(&mut self, mut job: Job) {
         self.batch.begin(&self.shared);
         let mark = self.batch.mark();
         if let Some(refusal) = self.too_late(&job) {
             return self.refuse(job, &refusal, mark);
         }
-        let read = catch_unwind(AssertUnwindSafe(|| self.read(&job)));
+        let read = catch_unwind(AssertUnwindSafe(|| self.read(&mut job)));
         self.tidy();
         match read {
             Ok(Ok((answer, tally))) => {
-                let Job { request, key, arrival, reply } = job;
+                let Job { request, claimed, arrival, reply } = job;
                 let waiting =
-                    Waiting { source: request.source, key, answer, tally, reply, room: request.room };
+                    Waiting { source: request.source, claimed, answer, tally, reply, room: request.room };
                 self.batch.finish(waiting, request.position.as_ref(), arrival);
             }
             Ok(Err(Unread::Refused(refusal))) => self.refuse(job, &refusal, mark),
+            Ok(Err(Unread::Shared)) => {}
             Ok(Err(Unread::Outgrown(refusal))) => self.pass_on(job, &refusal, mark),
             Err(_) => self.recover(job),
         }
@@ -150,14 +188,17 @@ impl Worker {
         is_late.then(|| self.shared.later(Cause::Busy, "too many large requests at once"))
     }
 
-    fn read(&mut self, job: &Job) -> Result<(Answer, Tally), Unread> {
+    fn read(&mut self, job: &mut Job) -> Result<(Answer, Tally), Unread> {
         let Self { shared, role, classifier, batch, traffic, body, .. } = self;
         let Request { source, encoding, .. } = job.request;
         let (body_limit, bytes_limit) = role.limits(&shared.limits);
-        let Some(body) = decompress(encoding, &job.request.body, body, body_limit)? else {
+        // Shares the bytes, so that the job itself can be changed below.
+        let arrived = job.request.body.clone();
+        let Some(body) = decompress(encoding, &arrived, body, body_limit)? else {
             let limit = body_limit >> 20;
             return Err(outgrown(format!("the body is over {limit} MiB after decompression")));
         };
+        job.claim(body, shared)?;
         let mut reading = Reading {
             shared,
             classifier,
@@ -168,7 +209,7 @@ impl Worker {
             source,
             defaults: &job.request.defaults,
             arrival: job.arrival,
-            identity: job.key.unwrap_or_else(|| shared.next_identity()),
+            identity: job.claimed.map_or_else(|| shared.next_identity(), Claimed::identity),
             records: 0,
             tally: Tally::default(),
             answer: Answer::default(),
@@ -273,10 +314,10 @@ fn outgrown(detail: String) -> Unread {
 
 /// A request that was not read.
 fn waiting(job: Job) -> Waiting {
-    let Job { request, key, reply, .. } = job;
+    let Job { request, claimed, reply, .. } = job;
     Waiting {
         source: request.source,
-        key,
+        claimed,
         answer: Answer::default(),
         tally: Tally::default(),
         reply,

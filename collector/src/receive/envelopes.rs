@@ -12,7 +12,7 @@ pub(super) mod split;
 
 pub(super) use answer::refused;
 
-use crate::pipeline::{self, Defaults, Encoding, Reading};
+use crate::pipeline::{self, Defaults, Encoding, IdempotencyKey, ReadBody, Reading};
 use crate::receive::{Asked, Door, Intake};
 use crate::{Cause, Refusal, Source};
 use axum::Router;
@@ -23,6 +23,32 @@ use bytes::Bytes;
 
 /// The content type of a body in which every line is a record, whatever it starts with.
 pub const LINES: &str = "application/vnd.faultline.lines";
+
+/// How a body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// By how it starts.
+    Told,
+    /// Every line is a record.
+    Lines,
+}
+
+impl Form {
+    /// A short, stable word: it is part of what an `Idempotency-Key` stands for.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Told => "document",
+            Self::Lines => "lines",
+        }
+    }
+
+    fn reader(self) -> ReadBody {
+        match self {
+            Self::Told => read_body,
+            Self::Lines => read_lines,
+        }
+    }
+}
 
 /// A request of lines for [`Pipeline::submit`](crate::Pipeline::submit), by whoever has them in this process: what a
 /// sender of [`LINES`] would have sent. The body takes no room of the receivers', so the caller bounds what it has in
@@ -35,7 +61,11 @@ pub fn lines(body: Bytes, defaults: Defaults, idempotency_key: String) -> pipeli
         encoding: Encoding::Identity,
         read: read_lines,
         defaults,
-        idempotency_key: Some(idempotency_key),
+        idempotency_key: Some(IdempotencyKey {
+            token: None,
+            key: idempotency_key,
+            form: Form::Lines.as_str(),
+        }),
         position: None,
         room: Vec::new(),
     }

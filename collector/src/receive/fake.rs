@@ -81,7 +81,8 @@ impl Intake for Fake {
     }
 
     async fn submit(&self, request: Request) -> Result<Answer, Refusal> {
-        let Request { source, body, encoding, defaults, idempotency_key: key, room, .. } = request;
+        let Request { source, body, encoding, defaults, idempotency_key, room, .. } = request;
+        let key = idempotency_key.map(|key| key.key);
         let room = room.iter().map(tokio::sync::OwnedSemaphorePermit::num_permits).sum();
         let body = body.to_vec();
         self.seen.lock().unwrap().submitted.push(Submitted { source, body, encoding, defaults, key, room });

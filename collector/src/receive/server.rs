@@ -1,31 +1,39 @@
 //! Connections: accepts them, encrypts them, bounds them, drains them. HTTP/1.1 and HTTP/2 on one port.
 //!
-//! What must always hold: there are never more than `Limits::connections` of them; one that does nothing costs
-//! its slot for a bounded time; a failing `accept` never spins; and a shutdown ends within `Limits::drain`.
+//! What must always hold: there are never more than `Limits::connections` of them, and of one address never more than
+//! `Limits::connections_per_address`; one that does nothing costs its slot for a bounded time; probes have a few
+//! connections of their own when all others are taken; a failing `accept` never spins; and a shutdown ends within
+//! `Limits::drain`.
 
 mod watched;
 
 use crate::Limits;
 use access::tls::{self, Listener, Protocol, Tls, TlsStream};
+use access::{PeerSlot, Peers};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::Service;
 use watched::{Heads, Watched};
 
-/// An idle HTTP/1.1 connection is kept this long: exporters send every few seconds, or once a minute.
-const IDLE: Duration = Duration::from_secs(75);
+/// Connections that only probes can use, when the others are taken.
+const RESERVED: usize = 16;
+/// Of these, connections of one address.
+const RESERVED_OF_ADDRESS: usize = 6;
+/// How long a connection of the reserve may take in all: probes send one short request.
+const RESERVED_TIME: Duration = Duration::from_secs(2);
 /// A silent HTTP/2 peer is asked for a sign of life this often, and has this long to give it.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
@@ -54,8 +62,32 @@ const HEARD_OUT: Duration = Duration::from_secs(1);
 pub struct Connections {
     opened: AtomicU64,
     closed: AtomicU64,
-    refused: AtomicU64,
+    refused: [AtomicU64; Full::ALL.len()],
+    reserved: AtomicU64,
     accept_errors: AtomicU64,
+}
+
+/// Why there is no place for a connection: a closed list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// `Limits::connections` are open.
+    Total,
+    /// `Limits::connections_per_address` of its address are.
+    Address,
+}
+
+impl Full {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Total, Self::Address];
+
+    /// A short, stable word: a metric label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Total => "total",
+            Self::Address => "address",
+        }
+    }
 }
 
 impl Connections {
@@ -72,10 +104,22 @@ impl Connections {
         self.opened().saturating_sub(closed)
     }
 
-    /// Closed at once because `Limits::connections` were open.
+    /// Closed at once because there were too many.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        self.refused_by_reason().iter().map(|(_, count)| count).sum()
+    }
+
+    /// The same by why.
+    #[must_use]
+    pub fn refused_by_reason(&self) -> [(Full, u64); Full::ALL.len()] {
+        Full::ALL.map(|full| (full, self.refused[full as usize].load(Ordering::Relaxed)))
+    }
+
+    /// Let into the reserve of probes because there were too many.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
     }
 
     /// Times that the system could not hand over a connection.
@@ -94,18 +138,33 @@ pub enum Peer {
     Reader,
 }
 
-/// Serves `router` on `listener` until `shutdown` is ready. Then no connection is accepted any more, requests
+/// What is served on a listener.
+#[derive(Debug, Clone)]
+pub struct Routes {
+    /// Everything.
+    pub all: Router,
+    /// What the connections of the reserve are for; without it there is no reserve.
+    pub probes: Option<Router>,
+}
+
+impl From<Router> for Routes {
+    fn from(all: Router) -> Self {
+        Self { all, probes: None }
+    }
+}
+
+/// Serves `routes` on `listener` until `shutdown` is ready. Then no connection is accepted any more, requests
 /// that were begun have `Limits::drain` to finish, and what is left is dropped.
 pub async fn run(
     listener: Listener,
-    router: Router,
+    routes: impl Into<Routes>,
     peer: Peer,
     limits: Limits,
     connections: Arc<Connections>,
     shutdown: impl Future<Output = ()>,
 ) {
     let Listener { socket, tls } = listener;
-    let mut server = Server::new(router, peer, limits, connections, tls);
+    let mut server = Server::new(routes.into(), peer, limits, connections, tls);
     tokio::pin!(shutdown);
     tokio::select! {
         () = &mut shutdown => {}
@@ -116,32 +175,61 @@ pub async fn run(
 }
 
 struct Server {
-    router: Router,
-    limits: Limits,
-    builder: Arc<Builder<TokioExecutor>>,
+    /// How usual connections are served, and those of the reserve.
+    usual: Arc<Served>,
+    reserve: Option<Arc<Served>>,
     slots: Arc<Semaphore>,
+    peers: Arc<Peers>,
+    reserved: Arc<Semaphore>,
+    /// Who has the reserve.
+    reserved_peers: Arc<Peers>,
     connections: Arc<Connections>,
     tls: Option<Arc<Tls>>,
-    graceful: GracefulShutdown,
+    /// Turns true when connections are to end.
+    closing: watch::Sender<bool>,
     tasks: JoinSet<()>,
+}
+
+/// How a connection is served.
+struct Served {
+    router: Router,
+    builder: Builder<TokioExecutor>,
+    head_timeout: Duration,
+    idle_timeout: Duration,
+    closing: watch::Receiver<bool>,
 }
 
 impl Server {
     fn new(
-        router: Router,
+        routes: Routes,
         peer: Peer,
         limits: Limits,
         connections: Arc<Connections>,
         tls: Option<Arc<Tls>>,
     ) -> Self {
-        Self {
+        let (closing, is_closing) = watch::channel(false);
+        let served = |router: Router, builder: Builder<TokioExecutor>, head_timeout: Duration| Served {
             router,
-            limits,
-            builder: Arc::new(builder(peer)),
+            builder,
+            head_timeout,
+            idle_timeout: limits.idle_timeout,
+            closing: is_closing.clone(),
+        };
+        let reserve = routes.probes.map(|probes| {
+            let mut builder = builder(peer, RESERVED_TIME);
+            builder.http1().keep_alive(false);
+            Arc::new(served(probes, builder, limits.head_timeout.min(RESERVED_TIME)))
+        });
+        Self {
+            usual: Arc::new(served(routes.all, builder(peer, limits.idle_timeout), limits.head_timeout)),
+            reserve,
             slots: Arc::new(Semaphore::new(limits.connections)),
+            peers: Peers::new(limits.connections_per_address),
+            reserved: Arc::new(Semaphore::new(RESERVED)),
+            reserved_peers: Peers::new(RESERVED_OF_ADDRESS),
             connections,
             tls,
-            graceful: GracefulShutdown::new(),
+            closing,
             tasks: JoinSet::new(),
         }
     }
@@ -150,9 +238,9 @@ impl Server {
         let mut pause = BACK_OFF.0;
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     pause = BACK_OFF.0;
-                    self.open(stream);
+                    self.open(stream, peer.ip());
                 }
                 // The peer had gone before we looked: nothing is wrong here.
                 Err(error) if is_about_peer(&error) => {}
@@ -167,39 +255,66 @@ impl Server {
         }
     }
 
-    /// Over the bound, a connection is closed at once: the cheapest answer there is.
-    fn open(&mut self, stream: TcpStream) {
-        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            self.connections.refused.fetch_add(1, Ordering::Relaxed);
-            return;
+    /// Over the bounds, a connection is closed at once, which is the cheapest answer there is; unless there is a reserve
+    /// for it.
+    fn open(&mut self, stream: TcpStream, address: IpAddr) {
+        let (slot, served) = match (self.slot(address), &self.reserve) {
+            (Ok(slot), _) => (slot, &self.usual),
+            (Err(full), reserve) => {
+                let Some((served, slot)) = reserve.as_ref().zip(self.reserved_slot(address)) else {
+                    self.connections.refused[full as usize].fetch_add(1, Ordering::Relaxed);
+                    return;
+                };
+                self.connections.reserved.fetch_add(1, Ordering::Relaxed);
+                (slot, served)
+            }
         };
         self.connections.opened.fetch_add(1, Ordering::Relaxed);
+        let is_reserved = slot.is_reserved;
         let open = Open { _slot: slot, connections: Arc::clone(&self.connections) };
-        let connection = serve(
-            stream,
-            self.router.clone(),
-            Arc::clone(&self.builder),
-            self.limits,
-            self.graceful.watcher(),
-            self.tls.clone(),
-        );
+        let connection = serve(stream, Arc::clone(served), self.tls.clone());
         self.tasks.spawn(async move {
-            connection.await;
+            if is_reserved {
+                drop(timeout(RESERVED_TIME, connection).await);
+            } else {
+                connection.await;
+            }
             drop(open);
         });
     }
 
+    fn slot(&self, address: IpAddr) -> Result<Slot, Full> {
+        let peer = self.peers.enter(address).ok_or(Full::Address)?;
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| Full::Total)?;
+        Ok(Slot { is_reserved: false, _held: (slot, peer) })
+    }
+
+    /// A place of the reserve: no address may hold all of that either.
+    fn reserved_slot(&self, address: IpAddr) -> Option<Slot> {
+        let peer = self.reserved_peers.enter(address)?;
+        let slot = Arc::clone(&self.reserved).try_acquire_owned().ok()?;
+        Some(Slot { is_reserved: true, _held: (slot, peer) })
+    }
+
     async fn drain(mut self, limit: Duration) {
-        if timeout(limit, self.graceful.shutdown()).await.is_err() {
+        self.closing.send_replace(true);
+        let drained = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(limit, drained).await.is_err() {
             tracing::warn!(open = self.connections.open(), ?limit, "connections dropped at shutdown");
         }
         self.tasks.shutdown().await;
     }
 }
 
+/// The place of a connection, given back when it is dropped.
+struct Slot {
+    is_reserved: bool,
+    _held: (OwnedSemaphorePermit, PeerSlot),
+}
+
 /// Gives its slot back and is counted as closed however the connection ends.
 struct Open {
-    _slot: OwnedSemaphorePermit,
+    _slot: Slot,
     connections: Arc<Connections>,
 }
 
@@ -210,19 +325,17 @@ impl Drop for Open {
 }
 
 /// One connection, encrypted if that is wanted; [`serve_stream`] does not notice.
-async fn serve(
-    stream: TcpStream,
-    router: Router,
-    builder: Arc<Builder<TokioExecutor>>,
-    limits: Limits,
-    watcher: Watcher,
-    tls: Option<Arc<Tls>>,
-) {
+async fn serve(stream: TcpStream, served: Arc<Served>, tls: Option<Arc<Tls>>) {
     // Answers are small and final: waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return serve_stream(stream, router, &builder, limits, watcher).await };
-    match encrypt(stream, &tls, limits.head_timeout).await {
-        Ok(stream) => serve_stream(stream, router, &builder, limits, watcher).await,
+    let Some(tls) = tls else { return serve_stream(stream, &served).await };
+    let mut closing = served.closing.clone();
+    let encrypted = tokio::select! {
+        encrypted = encrypt(stream, &tls, served.head_timeout) => encrypted,
+        _ = closing.wait_for(|closing| *closing) => return,
+    };
+    match encrypted {
+        Ok(stream) => serve_stream(stream, &served).await,
         Err(error) => tracing::debug!(%error, "a connection could not be encrypted"),
     }
 }
@@ -254,19 +367,15 @@ async fn tell(stream: &mut TcpStream, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-async fn serve_stream<S>(
-    stream: S,
-    router: Router,
-    builder: &Builder<TokioExecutor>,
-    limits: Limits,
-    watcher: Watcher,
-) where
+async fn serve_stream<S>(stream: S, served: &Served)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let heads = Arc::new(Heads::default());
-    let io = TokioIo::new(Watched::new(stream, limits.head_timeout, Arc::clone(&heads)));
+    let io = TokioIo::new(Watched::new(stream, served.head_timeout, served.idle_timeout, Arc::clone(&heads)));
+    let (router, begun) = (served.router.clone(), Arc::clone(&heads));
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
-        let open = heads.begin();
+        let open = begun.begin();
         let answer = router.clone().call(request);
         async move {
             let answer = answer.await;
@@ -274,20 +383,36 @@ async fn serve_stream<S>(
             answer
         }
     });
+    let mut connection = pin!(served.builder.serve_connection(io, service));
+    let mut closing = served.closing.clone();
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = heads.idle_for(served.idle_timeout) => None,
+        // An error means that the server has gone already.
+        _ = closing.wait_for(|closing| *closing) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            // What was begun is finished, and nothing new is taken.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
     // An error here is about the peer, whose requests were counted by their receiver.
-    if let Err(error) = watcher.watch(builder.serve_connection(io, service)).await {
+    if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
 }
 
-fn builder(peer: Peer) -> Builder<TokioExecutor> {
+fn builder(peer: Peer, idle: Duration) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .half_close(peer == Peer::Sender)
         // The stream itself watches heads that have begun; this bounds the wait for their first byte.
-        .header_read_timeout(IDLE)
+        .header_read_timeout(idle)
         .max_buf_size(HEAD_BYTES);
     builder
         .http2()

@@ -1,8 +1,7 @@
 //! The rows of an answer, as they come.
 
-use super::stats::{End, Running};
 use crate::error::{Kind, Limit, QueryError};
-use crate::limits::Limits;
+use crate::stats::{End, Running};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures_util::Stream;
@@ -27,30 +26,28 @@ pub struct Rows {
     rows_left: usize,
     rows: usize,
     ended: bool,
-    running: Running,
+    /// Counts how it ended, where that is counted.
+    running: Option<Running>,
 }
 
 impl Rows {
-    pub(super) fn new(
+    /// Rows of a query that may take so long in all, and has so much of that left.
+    pub(crate) fn new(
         schema: SchemaRef,
         batches: mpsc::Receiver<Result<Option<RecordBatch>, QueryError>>,
         query: AbortHandle,
-        time: Duration,
-        limits: &Limits,
-        running: Running,
+        (time, left): (Duration, Duration),
+        rows: usize,
     ) -> Self {
-        let deadline = Box::pin(tokio::time::sleep(time));
-        Self {
-            schema,
-            batches,
-            query,
-            deadline,
-            time,
-            rows_left: limits.rows,
-            rows: limits.rows,
-            ended: false,
-            running,
-        }
+        let deadline = Box::pin(tokio::time::sleep(left));
+        let (rows_left, ended, running) = (rows, false, None);
+        Self { schema, batches, query, deadline, time, rows_left, rows, ended, running }
+    }
+
+    /// Counts how it ends.
+    pub(crate) fn counted(mut self, running: Running) -> Self {
+        self.running = Some(running);
+        self
     }
 
     /// The columns.
@@ -64,9 +61,15 @@ impl Rows {
         futures_util::StreamExt::next(self).await
     }
 
+    fn count(&mut self, end: End) {
+        if let Some(running) = &mut self.running {
+            running.end(end);
+        }
+    }
+
     fn end(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch, QueryError>>> {
         self.ended = true;
-        self.running.end(End::Failed);
+        self.count(End::Failed);
         self.query.abort();
         Poll::Ready(Some(Err(error)))
     }
@@ -89,7 +92,7 @@ pub(crate) fn too_many_rows(limit: usize) -> QueryError {
 }
 
 /// The error for a query that takes too long.
-pub(super) fn too_slow(time: Duration) -> QueryError {
+pub(crate) fn too_slow(time: Duration) -> QueryError {
     QueryError::new(Kind::Limit(Limit::Time), format!("the query took longer than {time:?}"))
         .hint("narrow it: a shorter time range, one service, fewer columns")
 }
@@ -109,7 +112,7 @@ impl Stream for Rows {
             Poll::Ready(Some(Ok(Some(batch)))) => return self.checked(batch),
             Poll::Ready(Some(Ok(None))) => {
                 self.ended = true;
-                self.running.end(End::Answered);
+                self.count(End::Answered);
                 return Poll::Ready(None);
             }
             Poll::Ready(Some(Err(error))) => return self.end(error),

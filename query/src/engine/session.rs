@@ -1,27 +1,30 @@
-//! A connection's view of the engine: statements are prepared, and run within limits.
+//! A connection's view of the engine: statements are planned, and run within limits.
 
 use super::Shared;
-use super::memory::OneQuery;
+use super::deep_stack;
+use super::memory::QueryMemory;
 use super::moment::Moment;
 use super::rows::{Rows, too_slow};
-use super::stats::{End, Running, Via};
 use crate::error::{Kind, QueryError};
+use crate::limits::Limits;
+use crate::serve::postgres;
+use crate::statement::{Description, Origin, ParameterType, StatementText};
 use crate::{guard, types};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ParamValues;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
+use std::time::Duration;
+use store::snapshot::Horizon;
 use tokio::sync::mpsc::{self, Sender};
 
 /// Batches that wait for a slow client.
@@ -29,11 +32,12 @@ const WAITING_BATCHES: usize = 2;
 
 /// A connection's view of the engine.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct EngineSession {
     shared: Arc<Shared>,
-    via: Via,
     /// How long each of its statements may run.
     time: Duration,
+    /// What of the data its statements may see.
+    horizon: Horizon,
 }
 
 /// A statement that was read, judged and planned, and can be run as often as one likes.
@@ -43,8 +47,17 @@ pub struct Prepared {
     schema: SchemaRef,
 }
 
+/// A statement of an endpoint, planned, with what that endpoint tells its client of it.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The plan.
+    pub prepared: Prepared,
+    /// What is told of it.
+    pub description: Description,
+}
+
 impl Prepared {
-    /// The columns of the answer.
+    /// The columns of the result.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -61,9 +74,7 @@ impl Prepared {
         let of = |number| types.get(&format!("${number}")).cloned().flatten().map(|known| plain_type(&known));
         Ok((1..=count).map(of).collect())
     }
-}
 
-impl Prepared {
     /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
     fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
         let ParamValues::List(mut values) = values else { return Ok(values) };
@@ -87,63 +98,79 @@ impl Prepared {
     }
 }
 
-impl Session {
-    pub(super) fn new(shared: Arc<Shared>, via: Via) -> Self {
+impl EngineSession {
+    pub(super) fn new(shared: Arc<Shared>, horizon: Horizon) -> Self {
         let time = shared.limits.time;
-        Self { shared, via, time }
+        Self { shared, time, horizon }
     }
 
-    /// How long statements may run from now on: at most what the engine allows, which zero also means.
-    pub fn set_time(&mut self, time: Duration) {
-        let limit = self.shared.limits.time;
-        self.time = if time.is_zero() { limit } else { time.min(limit) };
-    }
-
-    /// How long a statement may run.
+    /// How long statements may run from now on: at most what the engine allows.
     #[must_use]
-    pub fn time(&self) -> Duration {
-        self.time
+    pub fn within(mut self, time: Duration) -> Self {
+        self.time = time.min(self.shared.limits.time);
+        self
     }
 
-    /// Reads, judges and plans one statement.
+    /// Reads, judges and plans a statement of an endpoint; with values, puts them in the places of its parameters.
     ///
     /// # Errors
-    /// When it is no SQL, not allowed, or does not fit the tables.
-    pub async fn prepare(&self, sql: &str) -> Result<Prepared, QueryError> {
-        let began = Instant::now();
-        let statement = self.counted(began, guard::statement(sql, &self.shared.limits))?;
-        self.prepare_statement(statement).await
+    /// When it is no SQL, not allowed, or does not fit the tables; or when a value does not fit.
+    pub async fn resolve(
+        &self,
+        text: StatementText,
+        values: Option<ParamValues>,
+    ) -> Result<Resolved, QueryError> {
+        let session = self.clone();
+        self.deeply(async move {
+            let mut resolved = match text.origin {
+                Origin::Plain => session.resolve_plain(&text.sql).await?,
+                Origin::Postgres { user, index, types } => {
+                    postgres::resolve(&session, &text.sql, &user, index, &types).await?
+                }
+            };
+            if let Some(values) = values {
+                resolved.prepared = session.bind(&resolved.prepared, values)?;
+                resolved.description.schema = Arc::clone(resolved.prepared.schema());
+            }
+            Ok(resolved)
+        })
+        .await
     }
 
-    /// Judges and plans a statement that a door has read by itself.
-    ///
-    /// # Errors
-    /// As [`Self::prepare`].
-    pub async fn prepare_statement(&self, statement: Statement) -> Result<Prepared, QueryError> {
-        let began = Instant::now();
-        self.counted(began, self.plan(statement).await)
+    async fn resolve_plain(&self, sql: &str) -> Result<Resolved, QueryError> {
+        let prepared = self.plan(guard::statement(sql, &self.shared.limits)?).await?;
+        let parameter = |inferred| ParameterType { declared: None, inferred };
+        let description = Description {
+            schema: Arc::clone(&prepared.schema),
+            names: None,
+            parameters: prepared.parameters()?.into_iter().map(parameter).collect(),
+            is_explain: false,
+        };
+        Ok(Resolved { prepared, description })
     }
 
-    async fn plan(&self, statement: Statement) -> Result<Prepared, QueryError> {
-        guard::allow(&statement, &self.shared.limits)?;
-        let shared = Arc::clone(&self.shared);
-        let planned = self.shared.handle()?.spawn(async move {
-            let plan = shared.state.statement_to_plan(statement).await?;
-            guard::plan(&plan, &shared.limits)?;
-            let schema = plain(plan.schema().as_arrow());
-            Ok(Prepared { plan, schema })
-        });
-        let stop_when_dropped = StopWhenDropped(planned.abort_handle());
-        let planned = tokio::time::timeout(self.time, planned).await.map_err(|_| too_slow(self.time))?;
-        drop(stop_when_dropped);
-        planned.map_err(|error| gone(&error))?
+    /// Judges and plans a statement that was read already. Needs a deep stack.
+    pub(crate) async fn plan(&self, statement: Statement) -> Result<Prepared, QueryError> {
+        let shared = &self.shared;
+        guard::allow(&statement, &shared.limits)?;
+        let plan = shared.state.statement_to_plan(statement).await?;
+        guard::plan(&plan, &shared.limits)?;
+        let schema = plain(plan.schema().as_arrow());
+        Ok(Prepared { plan, schema })
     }
 
-    /// Puts values in the places of the parameters, which can change the types of the columns.
-    ///
-    /// # Errors
-    /// When a parameter is missing or does not fit.
-    pub fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
+    /// Reads the statements of PostgreSQL clients.
+    pub(crate) fn reader(&self) -> &postgres::Reader {
+        &self.shared.reader
+    }
+
+    /// What queries may take.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// Puts values in the places of the parameters, which can change the types of the columns. Needs a deep stack.
+    fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
         let parameters = prepared.fitted(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
@@ -155,27 +182,18 @@ impl Session {
         Ok(Prepared { plan, schema })
     }
 
-    /// Runs a prepared statement.
+    /// Runs a statement whose parameters have their values.
     ///
     /// # Errors
-    /// When a parameter is missing or does not fit, or too many others are running.
-    pub async fn run(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Rows, QueryError> {
-        let began = Instant::now();
-        self.counted(began, self.start(prepared, parameters, began).await)
-    }
-
-    async fn start(
-        &self,
-        prepared: &Prepared,
-        parameters: ParamValues,
-        began: Instant,
-    ) -> Result<Rows, QueryError> {
-        let Prepared { plan, schema } = self.bind(prepared, parameters)?;
-        let turn = self.turn().await?;
+    /// When no plan can be made for it.
+    pub async fn run(&self, prepared: Prepared) -> Result<Rows, QueryError> {
+        let Prepared { plan, schema } = prepared;
+        let (state, context) = self.state();
+        let plan = self.deeply(async move { Ok(state.create_physical_plan(&plan).await?) }).await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
-        let (state, columns, time) = (self.state()?, Arc::clone(&schema), self.time);
+        let (columns, time) = (Arc::clone(&schema), self.time);
         let query = self.shared.handle()?.spawn(async move {
-            let run = send_all(state, plan, columns, &sender, turn);
+            let run = send_all(plan, context, columns, &sender);
             let error = match tokio::time::timeout(time, run).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
@@ -184,41 +202,32 @@ impl Session {
             // Nobody may be there to hear it.
             drop(sender.send(Err(error)).await);
         });
-        let running = Running::new(Arc::clone(&self.shared), self.via, began);
-        Ok(Rows::new(schema, batches, query.abort_handle(), time, &self.shared.limits, running))
+        Ok(Rows::new(schema, batches, query.abort_handle(), (time, time), self.shared.limits.rows))
     }
 
-    /// Prepares and runs a statement without parameters.
+    /// Reads, plans and runs a statement without parameters.
     ///
     /// # Errors
-    /// As [`Self::prepare`] and [`Self::run`].
+    /// As [`Self::resolve`] and [`Self::run`].
     pub async fn query(&self, sql: &str) -> Result<Rows, QueryError> {
-        let prepared = self.prepare(sql).await?;
-        self.run(&prepared, ParamValues::List(Vec::new())).await
+        let no_values = ParamValues::List(Vec::new());
+        let resolved = self.resolve(StatementText::plain(sql), Some(no_values)).await?;
+        self.run(resolved.prepared).await
     }
 
-    /// Counts a statement that failed before it ran.
-    fn counted<T>(&self, began: Instant, outcome: Result<T, QueryError>) -> Result<T, QueryError> {
-        outcome.inspect_err(|_| self.shared.stats.count(self.via, End::Failed, began.elapsed()))
-    }
-
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, QueryError> {
-        let limits = &self.shared.limits;
-        let turn = Arc::clone(&self.shared.turns).acquire_owned();
-        match tokio::time::timeout(limits.wait, turn).await {
-            Ok(Ok(turn)) => Ok(turn),
-            _ => Err(QueryError::new(
-                Kind::Busy,
-                format!("{} queries are running, and none ended within {:?}", limits.concurrent, limits.wait),
-            )
-            .hint("try again in a moment")),
-        }
+    /// Does what recurses over a statement, within the time that it has.
+    async fn deeply<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, QueryError>> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        let work = deep_stack::run(self.shared.handle()?.clone(), work);
+        tokio::time::timeout(self.time, work).await.map_err(|_| too_slow(self.time))?
     }
 
     /// The engine's state, with memory and tables of this statement's own.
-    fn state(&self) -> Result<SessionState, QueryError> {
+    fn state(&self) -> (SessionState, Arc<TaskContext>) {
         let shared = &self.shared;
-        let pool = OneQuery::new(Arc::clone(&shared.pool), shared.limits.query_memory);
+        let pool = QueryMemory::new(shared.limits.query_memory);
         let environment =
             RuntimeEnv { memory_pool: Arc::new(pool), ..shared.state.runtime_env().as_ref().clone() };
         let mut state = SessionStateBuilder::new_from_existing(shared.state.clone())
@@ -226,28 +235,26 @@ impl Session {
             .build();
         // now() is when the statement began to run, not when the engine was made.
         state.mark_start_execution();
-        state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone())));
-        Ok(state)
+        state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone(), self.horizon)));
+        let context = state.task_ctx();
+        (state, context)
     }
 }
 
 /// Runs a plan, and hands its batches out until nobody wants them.
 async fn send_all(
-    state: SessionState,
-    plan: LogicalPlan,
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
     schema: SchemaRef,
     sender: &Sender<Result<Option<RecordBatch>, QueryError>>,
-    turn: OwnedSemaphorePermit,
 ) -> Result<(), QueryError> {
-    let plan = state.create_physical_plan(&plan).await?;
-    let mut stream = execute_stream(plan, state.task_ctx())?;
+    let mut stream = execute_stream(plan, context)?;
     while let Some(batch) = stream.next().await {
         let batch = with_plain_columns(&batch?, &schema)?;
         if batch.num_rows() > 0 && sender.send(Ok(Some(batch))).await.is_err() {
             return Ok(());
         }
     }
-    drop(turn);
     // Nobody may be there to hear it.
     drop(sender.send(Ok(None)).await);
     Ok(())
@@ -292,21 +299,4 @@ fn with_plain_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordB
     columns
         .and_then(|columns| RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options))
         .map_err(|error| QueryError::new(Kind::Internal, error.to_string()))
-}
-
-/// A task that ended without an answer.
-fn gone(error: &tokio::task::JoinError) -> QueryError {
-    if error.is_cancelled() {
-        QueryError::new(Kind::Cancelled, "the query was stopped")
-    } else {
-        QueryError::new(Kind::Internal, "planning the query failed; please report the statement")
-    }
-}
-
-struct StopWhenDropped(tokio::task::AbortHandle);
-
-impl Drop for StopWhenDropped {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

@@ -2,10 +2,12 @@
 //!
 //! What they build is counted by no memory limit, and constants are folded while a statement is planned: a chain of
 //! fifteen `s || s || s || s` would take ten gigabytes before anyone could stop it. So every statement is rewritten
-//! before it is optimized, and calls that would build too much fail instead.
+//! before it is optimized, and calls that would build too much fail instead. Operators between integers become
+//! [`checked`] at the same time.
 
 mod growth;
 
+use super::checked;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -65,12 +67,14 @@ impl FunctionRewrite for Bounds {
         "bounds"
     }
 
-    fn rewrite(&self, expr: Expr, _: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
+    fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
         match expr {
             Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(of_function(func, args)),
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
                 Ok(self.of_operator(*left, *right))
             }
+            Expr::BinaryExpr(expr) => Ok(checked::rewritten(expr, schema)),
+            Expr::Negative(expr) => Ok(checked::negated(*expr, schema)),
             other => Ok(Transformed::no(other)),
         }
     }

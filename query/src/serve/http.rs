@@ -7,15 +7,19 @@
 mod answer;
 mod format;
 
-use crate::engine::{Engine, Via};
-use crate::error::{Kind, QueryError};
+use crate::error::{Kind, Limit, QueryError};
+use crate::limits::Limits;
 use crate::parameters::parameters;
+use crate::statement::StatementText;
+use crate::stats::Via;
+use crate::worker::QueryService;
 use answer::Answer;
 pub(super) use answer::failed;
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use format::Format;
@@ -34,35 +38,59 @@ struct Asked {
 }
 
 /// The routes, for whoever was let in.
-pub fn routes(engine: Engine) -> Router {
+pub fn routes(service: QueryService) -> Router {
     // A statement, its parameters, and the quotes around them.
-    let most = 2 * engine.limits().statement_bytes;
+    let most = 2 * service.limits().statement_bytes;
     Router::new()
         .route("/api/v1/sql", post(sql))
         .method_not_allowed_fallback(async || {
             failed(&QueryError::new(Kind::Invalid, "only POST is answered here").hint("POST the statement"))
         })
         .layer(DefaultBodyLimit::max(most))
-        .with_state(engine)
+        .with_state(service)
 }
 
-async fn sql(State(engine): State<Engine>, headers: HeaderMap, body: Bytes) -> Response {
-    match respond(&engine, &headers, &body).await {
+async fn sql(
+    State(service): State<QueryService>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => {
+            let mut response = failed(&unread(&rejection, service.limits()));
+            *response.status_mut() = rejection.status();
+            return response;
+        }
+    };
+    match respond(&service, &headers, &body).await {
         Ok(answer) => answer.into_response(),
         Err(error) => failed(&error),
     }
 }
 
-async fn respond(engine: &Engine, headers: &HeaderMap, body: &Bytes) -> Result<Answer, QueryError> {
+/// The body was too long, or did not come.
+fn unread(rejection: &BytesRejection, limits: &Limits) -> QueryError {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let message =
+                format!("the request is too long; a statement has at most {} bytes", limits.statement_bytes);
+            QueryError::new(Kind::Limit(Limit::Statement), message)
+                .hint("use parameters or a join instead of long lists")
+        }
+        _ => QueryError::new(Kind::Invalid, rejection.body_text()).hint("send the statement again"),
+    }
+}
+
+async fn respond(service: &QueryService, headers: &HeaderMap, body: &Bytes) -> Result<Answer, QueryError> {
     let began = Instant::now();
     let format = Format::of(headers)?;
     let asked = Asked::read(headers, body)?;
-    let limits = engine.limits();
+    let limits = service.limits();
     let most = asked.max_rows.unwrap_or(limits.rows).min(limits.rows);
-    let session = engine.session(Via::Http);
-    let prepared = session.prepare(&asked.query).await?;
-    let rows = session.run(&prepared, parameters(&asked.params)?).await?;
-    Answer::gather(rows, format, most, limits.answer_bytes, began).await
+    let session = service.session(Via::Http);
+    let started = session.run(&StatementText::plain(asked.query), &parameters(&asked.params)?).await?;
+    Answer::gather(started.rows, format, most, limits.answer_bytes, began).await
 }
 
 impl Asked {
@@ -73,7 +101,8 @@ impl Asked {
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_text = media.starts_with("text/plain") || media.starts_with("application/sql");
         if !is_text {
-            return serde_json::from_slice(body)
+            // A number that is too large for a float is a text, here as in records.
+            return serde_json::from_slice(&taxonomy::mend_numbers(body))
                 .map_err(|error| bad(format!("the body is no question: {error}")));
         }
         let query =

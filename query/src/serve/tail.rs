@@ -17,8 +17,9 @@ mod message;
 mod recent;
 
 use super::http::failed;
-use crate::engine::{Engine, Via};
 use crate::error::{Kind, QueryError};
+use crate::stats::Via;
+use crate::worker::QueryService;
 use asked::Asked;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -26,13 +27,14 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use filter::Filter;
+use filter::Conditions;
 use follow::Follower;
 use futures_util::Stream;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use taxonomy::Rules;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 /// Tails at once.
@@ -45,21 +47,30 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 #[derive(Debug, Clone)]
 struct Door {
-    engine: Engine,
+    service: QueryService,
+    conditions: Conditions,
     places: Arc<Semaphore>,
     /// Turns true when the server is to stop.
     stopping: watch::Receiver<bool>,
 }
 
 /// The routes. Tails end when `stopping` turns true: otherwise nobody could.
-pub fn routes(engine: Engine, stopping: watch::Receiver<bool>) -> Router {
+///
+/// # Errors
+/// When the functions of conditions cannot be set up.
+pub fn routes(
+    service: QueryService,
+    rules: &Arc<Rules>,
+    stopping: watch::Receiver<bool>,
+) -> Result<Router, QueryError> {
+    let conditions = Conditions::new(rules)?;
     let places = Arc::new(Semaphore::new(TAILS));
-    Router::new()
+    Ok(Router::new()
         .route("/api/v1/tail", get(tail))
         .method_not_allowed_fallback(async || {
             failed(&QueryError::new(Kind::Invalid, "only GET is answered here").hint("GET the events"))
         })
-        .with_state(Door { engine, places, stopping })
+        .with_state(Door { service, conditions, places, stopping }))
 }
 
 async fn tail(State(door): State<Door>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
@@ -72,19 +83,19 @@ async fn tail(State(door): State<Door>, RawQuery(query): RawQuery, headers: Head
 impl Door {
     async fn follow(self, query: &str, headers: &HeaderMap) -> Result<Events, QueryError> {
         let asked = Asked::read(query, headers.get(LAST_EVENT_ID))?;
-        let filter = Filter::new(&asked, self.engine.state())?;
+        let (asked, filter) = self.conditions.filter(asked).await?;
         let place = self.places.try_acquire_owned().map_err(|_| {
             QueryError::new(Kind::Busy, format!("{TAILS} tails are open"))
                 .hint("close one, or try again later")
         })?;
         let (sender, messages) = mpsc::channel(WAITING);
         let ending = Arc::new(OnceLock::new());
-        let mut follower = Follower::new(&self.engine, filter, asked.after, sender, Arc::clone(&ending))?;
+        let mut follower = Follower::new(&self.service, filter, asked.after, sender, Arc::clone(&ending))?;
         if asked.recent > 0 && asked.after.is_none() {
-            follower.begin_with(recent::newest(&asked, &self.engine.session(Via::Tail)).await?);
+            follower.begin_with(recent::newest(&asked, &self.service.session(Via::Tail)).await?);
         }
         let stopping = self.stopping;
-        self.engine.handle()?.spawn(async move {
+        self.service.spawn(async move {
             follower.run(stopping).await;
             drop(place);
         });

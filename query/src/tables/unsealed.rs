@@ -4,19 +4,19 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{BatchCoalescer, cast};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use futures_util::{TryStreamExt, stream};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::Table;
 use store::lake::layout::{self, PARTITION};
 use store::snapshot::Snapshot;
-use tokio::sync::mpsc::Sender;
 
-/// Batches that wait to be looked at.
-const WAITING: usize = 2;
+/// Batches that are read at once.
+const BATCHES: usize = 2;
 
 /// The rows of one snapshot that are in no file yet.
 #[derive(Debug)]
@@ -85,34 +85,59 @@ impl PartitionStream for Unsealed {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStream::builder(Arc::clone(self.projected()), WAITING);
-        let (snapshot, columns) = (Arc::clone(&self.snapshot), self.columns.clone());
-        let sender = stream.tx();
-        let rows = context.session_config().batch_size();
-        let gathered = BatchCoalescer::new(Arc::clone(self.projected()), rows);
-        let mut reader = Reader { columns, gathered, sender };
-        stream.spawn_blocking(move || reader.read(&snapshot));
-        stream.build()
+        let reader = Reader {
+            snapshot: Arc::clone(&self.snapshot),
+            columns: self.columns.clone(),
+            rows: context.session_config().batch_size(),
+            after: Some(0),
+        };
+        let stretches = stream::try_unfold(reader, |mut reader| async move {
+            if reader.after.is_none() {
+                return Ok::<_, DataFusionError>(None);
+            }
+            // Step by step: a thread that waited for whoever takes the rows would be missing elsewhere.
+            let read = tokio::task::spawn_blocking(move || {
+                let batches = reader.read()?;
+                Ok(Some((stream::iter(batches.into_iter().map(Ok)), reader)))
+            });
+            read.await.map_err(|error| DataFusionError::External(error.into()))?
+        });
+        let batches = stretches.try_flatten();
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(self.projected()), batches))
     }
 }
 
 /// Makes few large batches of the many small ones that senders make.
 struct Reader {
+    snapshot: Arc<Snapshot>,
     columns: Columns,
-    gathered: BatchCoalescer,
-    sender: Sender<Result<RecordBatch>>,
+    /// Rows of a batch.
+    rows: usize,
+    /// The record that was read last; none when that was all.
+    after: Option<u64>,
 }
 
 impl Reader {
-    fn read(&mut self, snapshot: &Snapshot) -> Result<()> {
+    /// The rows of the next records, up to a few batches.
+    fn read(&mut self) -> Result<Vec<RecordBatch>> {
+        let mut gathered = BatchCoalescer::new(Arc::clone(&self.columns.schema), self.rows);
+        let mut batches = Vec::new();
         let mut failed = None;
-        let found = snapshot.read_unsealed(&mut |batch| match self.take(&batch) {
-            Ok(goes_on) => goes_on,
-            Err(error) => {
-                failed = Some(error);
+        let mut stopped = None;
+        let found =
+            self.snapshot.read_unsealed_after(self.after.unwrap_or_default(), &mut |sequence, batch| {
+                let pushed = self.columns.of(&batch).and_then(|batch| gathered.push_batch(batch));
+                if let Err(error) = pushed {
+                    failed = Some(error);
+                    return ControlFlow::Break(());
+                }
+                batches.extend(std::iter::from_fn(|| gathered.next_completed_batch()));
+                if batches.len() < BATCHES {
+                    return ControlFlow::Continue(());
+                }
+                stopped = Some(sequence);
                 ControlFlow::Break(())
-            }
-        });
+            });
         if found.unreadable > 0 {
             tracing::warn!(
                 records = found.unreadable,
@@ -120,27 +145,12 @@ impl Reader {
             );
         }
         if let Some(error) = failed {
-            return Err(error);
+            return Err(error.into());
         }
-        self.gathered.finish_buffered_batch()?;
-        // Whoever has gone needs no more.
-        let _ = self.send();
-        Ok(())
-    }
-
-    fn take(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>> {
-        self.gathered.push_batch(self.columns.of(batch)?)?;
-        Ok(self.send())
-    }
-
-    /// Hands out what is complete; breaks when nobody wants more.
-    fn send(&mut self) -> ControlFlow<()> {
-        while let Some(batch) = self.gathered.next_completed_batch() {
-            if self.sender.blocking_send(Ok(batch)).is_err() {
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
+        self.after = stopped;
+        gathered.finish_buffered_batch()?;
+        batches.extend(std::iter::from_fn(|| gathered.next_completed_batch()));
+        Ok(batches)
     }
 }
 

@@ -178,6 +178,7 @@ fn judge(url: &str, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
     };
     Err(match status.as_u16() {
         413 => No::TooLarge { reason },
+        422 if is_ours => No::KeyReused { reason },
         code @ (408 | 425 | 429 | 500 | 502 | 503 | 504) => {
             No::Later { after: pause(headers), reason, is_grave: code == 503 }
         }
@@ -265,6 +266,7 @@ mod tests {
             assert!(reason.contains("no room; retry"), "{reason}");
         }
         assert!(matches!(judged(413, None, body), Err(No::TooLarge { .. })));
+        assert!(matches!(judged(422, None, body), Err(No::KeyReused { .. })));
         for status in [400, 401, 415] {
             assert!(matches!(judged(status, None, body), Err(No::Never { .. })), "{status}");
         }

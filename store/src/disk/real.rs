@@ -1,11 +1,11 @@
 //! [`Disk`] on the machine's own file system.
-use super::{Disk, DiskFile, DiskRead, Listed};
+use super::{Disk, DiskFile, DiskRead, Identity, Listed};
 use arrow::buffer::{Buffer, MutableBuffer};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Seek, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -100,6 +100,10 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        fs::metadata(path).map(|metadata| Some((metadata.dev(), metadata.ino())))
     }
 }
 

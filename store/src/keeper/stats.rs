@@ -1,6 +1,7 @@
 //! What the keeper has done, as numbers.
 
-use crate::lake::{Kept, Lake, Sealed};
+use super::ClockStats;
+use crate::lake::{Expired, Kept, Lake, Sealed};
 use crate::schema::Table;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,8 +38,14 @@ pub struct KeeperStats {
     pub is_seal_failing: bool,
     /// What upkeep did.
     pub kept: Kept,
+    /// What retention removed, by [`Table::ALL`].
+    pub expired: [Expired; Table::ALL.len()],
+    /// Rounds of it over all tables.
+    pub rounds: u64,
     /// How long that took, together.
     pub upkeep_time: Duration,
+    /// What is known of the clock that it goes by.
+    pub clock: ClockStats,
     /// Times that upkeep failed.
     pub upkeep_failures: u64,
     /// Why something failed last.
@@ -79,10 +86,15 @@ impl Counters {
         stats.last_error = Some(error.to_owned());
     }
 
-    pub(super) fn kept(&self, kept: Kept, took: Duration) {
+    pub(super) fn kept(&self, table: Table, kept: Kept, took: Duration) {
         let mut stats = self.stats();
+        stats.expired[table as usize] += kept.expired;
         stats.kept += kept;
         stats.upkeep_time += took;
+    }
+
+    pub(super) fn round_ended(&self) {
+        self.stats().rounds += 1;
     }
 
     pub(super) fn upkeep_failed(&self, error: &str) {

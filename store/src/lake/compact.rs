@@ -66,7 +66,9 @@ pub(super) fn compact(
         .collect::<Result<Vec<_>, _>>()?;
     let mut into = FileWriter::create(place, &merge::schema(table.table))?;
     merge::merged(table.table, opened, &mut |rows| into.write(rows))?;
-    let merged = into.finish(now_ms)?;
+    // As old as the newest of them: a file that is merged is not kept for longer.
+    let stored_at = files.iter().map(|file| file.written_at).max().unwrap_or(now_ms);
+    let merged = into.finish(stored_at)?;
     let change = Change { added: vec![merged.clone()], removed: files, sealed: None, is_rearrangement: true };
     table.commit(&change, now_ms)?;
     Ok(merged)

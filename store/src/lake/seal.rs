@@ -9,6 +9,10 @@ use super::sorted::Sorted;
 use super::table::{Change, SealedTable};
 use super::{LakeError, evolve};
 use crate::hot::HotRecord;
+use crate::rows::CALLS;
+use crate::schema::Table;
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use std::sync::Arc;
 
 /// Rows are copied when they are sorted. When they weigh more than this each, on average,
@@ -54,7 +58,10 @@ pub(super) fn seal(
     let mut batches = Vec::new();
     for record in records.iter().filter(|record| record.sequence > after && record.sequence <= up_to) {
         match record.batch(table.table) {
-            Ok(Some(batch)) => batches.push(evolve::adapted(batch, &table.table.schema())?),
+            Ok(Some(batch)) => {
+                let batch = evolve::adapted(batch, &table.table.schema())?;
+                batches.push(if table.table == Table::Requests { without_calls(&batch)? } else { batch });
+            }
             Ok(None) => {}
             Err(error) => {
                 tracing::error!(sequence = record.sequence, %error, "a record of the log cannot be understood");
@@ -77,6 +84,17 @@ pub(super) fn seal(
     sealed.bytes = change.added.iter().map(|file| file.bytes).sum();
     sealed.commits = 1;
     Ok(sealed)
+}
+
+/// Answers to requests, without the identities of calls that stand beside them in the WAL.
+fn without_calls(requests: &RecordBatch) -> Result<RecordBatch, LakeError> {
+    let Some(answers) = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>())
+    else {
+        return Ok(requests.clone());
+    };
+    let is_answer = |answer: Option<&str>| Some(!answer.is_some_and(|answer| answer.starts_with(CALLS)));
+    let kept: BooleanArray = answers.iter().map(is_answer).collect();
+    Ok(filter_record_batch(requests, &kept)?)
 }
 
 /// Writes a file a day.

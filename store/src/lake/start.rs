@@ -20,6 +20,14 @@ use std::path::{Path, PathBuf};
 /// What points to the newest checkpoint.
 pub(super) const POINTER: &str = "_last_checkpoint";
 
+/// What to do about a file that only a backup has.
+const PUT_BACK: &str = "`faultline check` says more; put that file back from a backup";
+/// What to do about the newest commits, when there are several.
+const PUT_BACK_OR_MOVE: &str = "put these files back from a backup; or, to go on without the rows that they added, move \
+    them out of that folder: what is still in the log of their rows comes back by itself";
+/// What to do about the newest commit.
+const START: &str = "start the server once: it sets that file aside, and its rows come back from the log";
+
 /// Where a table is, and where to put what is bad.
 pub(super) struct Examined<'e> {
     pub(super) disk: &'e dyn Disk,
@@ -50,7 +58,7 @@ impl Listing {
                 listing.has_pointer = true;
             } else if let Some(version) = checkpoint::version(&file.name) {
                 listing.checkpoints.push((version, file.name));
-            } else if let Some(version) = file.name.strip_suffix(".json").and_then(|name| name.parse().ok()) {
+            } else if let Some(version) = version_of(&file.name) {
                 listing.commits.push(version);
             }
         }
@@ -106,8 +114,8 @@ impl Examined<'_> {
             listing.commits.iter().copied().filter(|version| Some(*version) > base).collect();
         match (newer.split_last(), base) {
             (Some((newest, earlier)), _) => {
-                for version in earlier {
-                    self.commit(*version).map_err(|why| self.damaged(&self.commit_path(*version), &why))?;
+                if let Some(damage) = self.bad_commits(&newer).filter(|_| self.has_bad(earlier)) {
+                    return Err(damage);
                 }
                 if let Err(why) = self.newest_commit(*newest) {
                     self.aside(&commit_name(*newest), &why, &mut found)?;
@@ -117,6 +125,57 @@ impl Examined<'_> {
             (None, None) => {}
         }
         Ok(found)
+    }
+
+    fn has_bad(&self, versions: &[u64]) -> bool {
+        versions.iter().any(|version| self.commit(*version).is_err())
+    }
+
+    /// What is wrong with commits, all of it, and what to do. One that is the newest could be set aside; this is for the
+    /// others, whose rows have left the log.
+    fn bad_commits(&self, versions: &[u64]) -> Option<LakeError> {
+        let bad: Vec<(u64, String)> =
+            versions.iter().filter_map(|version| Some((*version, self.commit(*version).err()?))).collect();
+        let ((first, why), others) = bad.split_first()?;
+        let mut why = why.clone();
+        for (version, of_other) in others {
+            why.push_str(&format!(", and {}: {of_other}", commit_name(*version)));
+        }
+        let are_newest =
+            versions.iter().rev().zip(bad.iter().rev()).all(|(version, (bad, _))| version == bad);
+        let remedy = if !others.is_empty() && are_newest { PUT_BACK_OR_MOVE } else { PUT_BACK };
+        Some(LakeError::Damaged { table: self.table, path: self.commit_path(*first), why, remedy })
+    }
+
+    /// Whether a commit is empty that is not the newest. (Of the newest, the log has the rows.)
+    pub(super) fn has_hollow_commits(&self) -> bool {
+        let Ok(files) = self.disk.list(&self.root.join(LOG)) else { return false };
+        let base = files.iter().filter_map(|file| checkpoint::version(&file.name)).max();
+        let mut commits: Vec<(u64, u64)> =
+            files.iter().filter_map(|file| Some((version_of(&file.name)?, file.bytes))).collect();
+        commits.sort_unstable();
+        commits.pop();
+        commits.iter().any(|(version, bytes)| Some(*version) > base && *bytes == 0)
+    }
+
+    /// What is wrong with the table's log, if anything is; nothing is changed.
+    pub(super) fn damage(&self) -> Option<LakeError> {
+        let listing = Listing::of(self.disk, self.root).ok()?;
+        let is_good = |(_, name): &&(u64, String)| self.checkpoint(name).is_ok();
+        let base = listing.checkpoints.iter().rev().find(is_good).map(|(version, _)| *version);
+        if let Err(gap) = self.versions_follow(&listing, base) {
+            return Some(gap);
+        }
+        let newer: Vec<u64> =
+            listing.commits.iter().copied().filter(|version| Some(*version) > base).collect();
+        let damage = self.bad_commits(&newer)?;
+        match (damage, newer.split_last()) {
+            // A server mends that by itself.
+            (LakeError::Damaged { table, path, why, .. }, Some((_, earlier))) if !self.has_bad(earlier) => {
+                Some(LakeError::Damaged { table, path, why, remedy: START })
+            }
+            (damage, _) => Some(damage),
+        }
     }
 
     /// The newest version is the one of a checkpoint, which holds all that its commit did. A commit that is bad or missing
@@ -277,7 +336,8 @@ impl Examined<'_> {
     }
 
     fn damaged(&self, path: &Path, why: &str) -> LakeError {
-        LakeError::Damaged { table: self.table, path: path.to_owned(), why: why.to_owned() }
+        let (path, why) = (path.to_owned(), why.to_owned());
+        LakeError::Damaged { table: self.table, path, why, remedy: PUT_BACK }
     }
 
     fn log_file(&self, name: &str) -> PathBuf {
@@ -287,6 +347,11 @@ impl Examined<'_> {
     fn commit_path(&self, version: u64) -> PathBuf {
         self.log_file(&commit_name(version))
     }
+}
+
+/// The version that a commit makes.
+fn version_of(name: &str) -> Option<u64> {
+    name.strip_suffix(".json").and_then(|name| name.parse().ok())
 }
 
 fn commit_name(version: u64) -> String {

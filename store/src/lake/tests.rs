@@ -8,7 +8,7 @@ use super::files::Files;
 use super::start::Examined;
 use super::table::SealedTable;
 use super::upkeep::{self, Kept};
-use super::{LakeError, Retention, layout, runtime, seal};
+use super::{LakeError, Maintenance, Retention, layout, runtime, seal};
 use crate::codec::{Decoder, Encoder};
 use crate::disk::sim::SimDisk;
 use crate::disk::{Disk, DiskRead};
@@ -113,7 +113,11 @@ impl Bench {
     }
 
     fn upkeep(&self) -> Result<Kept, LakeError> {
-        upkeep::round(&self.table, self.retention, self.grace, self.now)
+        self.maintain(Maintenance::Full)
+    }
+
+    fn maintain(&self, maintenance: Maintenance) -> Result<Kept, LakeError> {
+        upkeep::round(&self.table, maintenance, self.retention, self.grace, self.now)
     }
 
     fn files(&self) -> Arc<Files> {

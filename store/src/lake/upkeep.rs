@@ -1,8 +1,8 @@
-//! One round of looking after a table.
+//! One round of maintenance of a table.
 
 use super::table::{Change, SealedTable};
 use super::vacuum::{self, Vacuumed};
-use super::{LakeError, Retention, checkpoint, compact, retain};
+use super::{Expired, LakeError, Retention, checkpoint, compact, retain};
 use std::time::Duration;
 
 /// What one round of upkeep did.
@@ -14,8 +14,8 @@ pub struct Kept {
     pub merged_into: u64,
     /// Their bytes.
     pub merged_bytes: u64,
-    /// Files that expired.
-    pub expired: u64,
+    /// What retention removed.
+    pub expired: Expired,
     /// Checkpoints that were written.
     pub checkpoints: u64,
     /// Files of the tables' logs that were removed.
@@ -37,10 +37,22 @@ impl std::ops::AddAssign for Kept {
     }
 }
 
+/// What maintenance may do to the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maintenance {
+    /// Everything: retention, merging, checkpoints, vacuum.
+    Full,
+    /// Merging and checkpoints. Neither rows nor files are removed, because it is not certain what time it is.
+    WithoutRemoval,
+    /// Checkpoints, and nothing else: for a command that stores something and ends. What is old is none of its business.
+    CheckpointsOnly,
+}
+
 /// One round: what is expired leaves, at most one group of files is merged, a checkpoint is written when it is due, and
 /// what may go leaves the disk. Each step is whole or not at all, and the next round goes on from there.
 pub(super) fn round(
     table: &SealedTable,
+    maintenance: Maintenance,
     retention: Retention,
     grace: Duration,
     now_us: i64,
@@ -48,25 +60,39 @@ pub(super) fn round(
     table.settle()?;
     let now_ms = now_us / 1000;
     let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    let may_remove = maintenance == Maintenance::Full;
     let mut kept = Kept::default();
-    let expired = retain::expired(&table.files(), retention, now_us);
-    if !expired.is_empty() {
-        kept.expired = expired.len() as u64;
-        table.commit(&Change { removed: expired, ..Change::default() }, now_ms)?;
+    if may_remove {
+        kept.expired = expire(table, retention, now_us)?;
     }
-    if let Some(files) = compact::plan(&table.files(), now_ms) {
+    if maintenance != Maintenance::CheckpointsOnly
+        && let Some(files) = compact::plan(&table.files(), now_ms)
+    {
         kept.merged = files.len() as u64;
         kept.merged_bytes = compact::compact(table, files, now_ms)?.bytes;
         kept.merged_into = 1;
     }
-    let leavers = vacuum::leavers(table, grace_ms, now_ms);
+    let leavers = if may_remove { vacuum::leavers(table, grace_ms, now_ms) } else { None };
     if table.since_checkpoint() >= checkpoint::EVERY || leavers == Some(false) {
         checkpoint::write(table)?;
         kept.checkpoints = 1;
-        kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
+        if may_remove {
+            kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
+        }
     }
-    if leavers.is_some() || table.sweep_is_due(now_ms) {
+    if may_remove && (leavers.is_some() || table.sweep_is_due(now_ms)) {
         kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
     }
     Ok(kept)
+}
+
+/// Takes out of a table what is past its retention.
+fn expire(table: &SealedTable, retention: Retention, now_us: i64) -> Result<Expired, LakeError> {
+    let leaving = retain::leaving(&table.files(), retention, now_us);
+    if leaving.files.is_empty() {
+        return Ok(Expired::default());
+    }
+    let expired = leaving.told(table.table.name());
+    table.commit(&Change { removed: leaving.files, ..Change::default() }, now_us / 1000)?;
+    Ok(expired)
 }

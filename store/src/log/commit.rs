@@ -1,7 +1,8 @@
 //! The commit thread: the only one that writes records.
 //!
 //! What must always hold:
-//! - A record is answered yes only after an fdatasync that covers it, its segment's header and its segment's name.
+//! - A record is answered yes only after an fdatasync that covers it, its segment's header and its segment's name; and only
+//!   when the segment still has that name, in the folder that was opened.
 //! - Answers come in the order of the sequences, and every record is answered exactly once.
 //! - A segment in which a write or an fdatasync has failed is never written or trusted again: the kernel may have
 //!   dropped what it could not write and say yes the next time. What had been made durable in it before stays.
@@ -9,6 +10,7 @@
 //!   no record can be answered yes that would bring a refused one back.
 //! - After a failure: first its records are answered, then all that are queued, then the epoch rises.
 use super::format::{self, FrameHeader, SegmentHeader, frame_bytes};
+use super::place::Place;
 use super::ranges::Ranges;
 use super::supply::{Prepared, Supply};
 use super::{CommitError, Done, LogOptions, Retired, Shared};
@@ -18,7 +20,6 @@ use crossbeam_channel::Receiver;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ impl Drop for Answer {
 struct Active {
     number: u64,
     file: Box<dyn DiskFile>,
-    path: PathBuf,
+    place: Place,
     /// What it takes on the disk.
     bytes: u64,
     salt: u64,
@@ -144,11 +145,11 @@ impl Committer {
 
     /// Takes over the segments of earlier runs, then takes the first segment and makes its header durable, so that
     /// what the segments before say of sequences stands here too, and the empty ones among them can go.
-    /// Not within `max_bytes`: a log that is full must still be able to start, and to release.
+    /// The header may be beyond `max_bytes`: a log that is full must still be able to start, and to release.
     pub(super) fn begin(&mut self, past: Vec<Retired>) -> Result<(), CommitError> {
         self.previous = past.last().map_or((0, 0), |newest| (newest.number, newest.first));
         self.waiting = past;
-        let begun = self.supply.next_beyond_limit().and_then(|prepared| {
+        let begun = self.supply.first().and_then(|prepared| {
             self.active = Some(Active::new(prepared, self.next_sequence)?);
             self.write_group(&[])
         });
@@ -241,7 +242,11 @@ impl Committer {
     fn write_group(&mut self, group: &[Pending]) -> Result<u64, CommitError> {
         let first = self.next_sequence;
         self.next_sequence += group.len() as u64;
-        match self.try_write(group, first) {
+        let written = self.try_write(group, first).and_then(|written| {
+            self.check_place()?;
+            Ok(written)
+        });
+        match written {
             Ok((end, fsync)) => {
                 self.written(end);
                 if !group.is_empty() {
@@ -276,6 +281,13 @@ impl Committer {
         let begun = Instant::now();
         active.file.sync()?;
         Ok((end, begun.elapsed()))
+    }
+
+    /// Whether what was made durable can be found again.
+    fn check_place(&self) -> io::Result<()> {
+        let Shared { disk, place, .. } = &*self.shared;
+        place.check(&**disk)?;
+        self.active.as_ref().map_or(Ok(()), |active| active.place.check(&**disk))
     }
 
     /// The header, if the segment has none yet.
@@ -316,8 +328,9 @@ impl Committer {
 
     /// Lets go of a segment, and of what was preallocated for it and not used.
     fn retire(&mut self, old: Active) {
-        let Active { number, file, path, bytes, first, last, position, .. } = old;
+        let Active { number, file, place, bytes, first, last, position, .. } = old;
         drop(file);
+        let path = place.path().to_owned();
         if position > 0 {
             self.previous = (number, first);
         }
@@ -329,7 +342,7 @@ impl Committer {
     /// allows, and void in any case.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else { return };
-        if active.position > 0 || !self.supply.discard(&active.path, active.bytes) {
+        if active.position > 0 || !self.supply.discard(active.place.path(), active.bytes) {
             self.retire(active);
         }
     }
@@ -375,7 +388,7 @@ impl Committer {
         }
         if let Some(active) = self.active.take() {
             drop(active.file);
-            self.supply.trim(&active.path, active.bytes, active.position);
+            self.supply.trim(active.place.path(), active.bytes, active.position);
         }
         self.supply.stop();
         self.supply.sync_folder();
@@ -385,8 +398,8 @@ impl Committer {
 impl Active {
     fn new(prepared: Prepared, first: u64) -> Result<Self, CommitError> {
         let salt = getrandom::u64().map_err(|error| CommitError::Io(error.to_string().into()))?;
-        let Prepared { number, file, path, bytes } = prepared;
-        Ok(Self { number, file, path, bytes, salt, first, last: first.saturating_sub(1), position: 0 })
+        let Prepared { number, file, place, bytes } = prepared;
+        Ok(Self { number, file, place, bytes, salt, first, last: first.saturating_sub(1), position: 0 })
     }
 
     /// Whether so many bytes fit. A fresh segment takes anything: it grows.

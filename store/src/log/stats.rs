@@ -33,12 +33,16 @@ pub struct LogStats {
     pub refused_no_space: u64,
     /// Records refused because the disk failed.
     pub refused_io: u64,
+    /// Records refused because the log is not where it was.
+    pub refused_displaced: u64,
     /// Records refused because one before them failed.
     pub refused_stale: u64,
     /// Records refused because they are too large.
     pub refused_too_large: u64,
     /// Whether the newest group was refused because the log has reached its size.
     pub full: bool,
+    /// Whether the newest group was refused because the log is not where it was.
+    pub displaced: bool,
     /// Whether the newest group was refused, for whatever reason.
     pub failing: bool,
     /// The newest failure, in words; kept after recovery.
@@ -59,9 +63,11 @@ pub(super) struct Counters {
     refused_full: AtomicU64,
     refused_no_space: AtomicU64,
     refused_io: AtomicU64,
+    refused_displaced: AtomicU64,
     refused_stale: AtomicU64,
     refused_too_large: AtomicU64,
     pub(super) full: AtomicBool,
+    displaced: AtomicBool,
     failing: AtomicBool,
     last_error: Mutex<Option<String>>,
 }
@@ -76,6 +82,7 @@ impl Counters {
         self.fsync_max_micros.fetch_max(micros, Relaxed);
         self.fsync_buckets[FSYNC_BOUNDS.partition_point(|bound| *bound < micros)].fetch_add(1, Relaxed);
         self.full.store(false, Relaxed);
+        self.displaced.store(false, Relaxed);
         if self.failing.swap(false, Relaxed) {
             tracing::info!("the log takes records again");
         }
@@ -86,6 +93,7 @@ impl Counters {
             CommitError::Full => &self.refused_full,
             CommitError::NoSpace => &self.refused_no_space,
             CommitError::Io(_) => &self.refused_io,
+            CommitError::Displaced(_) => &self.refused_displaced,
             CommitError::TooLarge => &self.refused_too_large,
             CommitError::Stale | CommitError::Closed => &self.refused_stale,
         };
@@ -95,6 +103,7 @@ impl Counters {
     /// Remembers why a group failed.
     pub(super) fn failed(&self, error: &CommitError) {
         self.full.store(matches!(error, CommitError::Full), Relaxed);
+        self.displaced.store(matches!(error, CommitError::Displaced(_)), Relaxed);
         if !self.failing.swap(true, Relaxed) {
             tracing::warn!(%error, "the log refuses records");
         }
@@ -114,9 +123,11 @@ impl Counters {
             refused_full: self.refused_full.load(Relaxed),
             refused_no_space: self.refused_no_space.load(Relaxed),
             refused_io: self.refused_io.load(Relaxed),
+            refused_displaced: self.refused_displaced.load(Relaxed),
             refused_stale: self.refused_stale.load(Relaxed),
             refused_too_large: self.refused_too_large.load(Relaxed),
             full: self.full.load(Relaxed),
+            displaced: self.displaced.load(Relaxed),
             failing: self.failing.load(Relaxed),
             last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }

@@ -3,12 +3,13 @@
 //!
 //! What must always hold: a segment that is handed over is empty, preallocated, and its name and length are durable.
 //! It has no header yet; the header is written with the first group and made durable by the same fdatasync.
+use super::place::Place;
 use super::stats::Counters;
 use super::{CommitError, LogError, LogOptions, Shared, format};
 use crate::disk::{Disk, DiskFile};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
@@ -17,7 +18,7 @@ use std::thread::{self, JoinHandle};
 pub(super) struct Prepared {
     pub(super) number: u64,
     pub(super) file: Box<dyn DiskFile>,
-    pub(super) path: PathBuf,
+    pub(super) place: Place,
     /// What it counts for on the disk: where nothing can be preallocated, what it may grow to.
     pub(super) bytes: u64,
 }
@@ -26,14 +27,15 @@ pub(super) struct Prepared {
 pub(super) struct Supply {
     disk: Arc<dyn Disk>,
     counters: Arc<Counters>,
-    folder: PathBuf,
+    folder: Place,
     segment_bytes: u64,
     max_bytes: u64,
     next_number: u64,
-    orders: Option<Sender<u64>>,
+    /// The number of a segment to be made, and its bytes.
+    orders: Option<Sender<(u64, u64)>>,
     results: Receiver<io::Result<Prepared>>,
-    /// One segment is being made, or lies ready.
-    ordered: bool,
+    /// One segment of so many bytes is being made, or lies ready.
+    ordered: Option<u64>,
     maker: Option<JoinHandle<()>>,
 }
 
@@ -42,10 +44,10 @@ impl Supply {
         let segment_bytes = options.segment_bytes.min(options.max_bytes / 4);
         let (orders, to_make) = bounded(1);
         let (made, results) = bounded(1);
-        let (disk, folder) = (Arc::clone(&shared.disk), shared.folder.clone());
+        let (disk, folder) = (Arc::clone(&shared.disk), shared.place.clone());
         let make_all = move || {
-            for number in to_make {
-                if made.send(make(&*disk, &folder, number, segment_bytes)).is_err() {
+            for (number, bytes) in to_make {
+                if made.send(make(&*disk, &folder, number, bytes)).is_err() {
                     return;
                 }
             }
@@ -55,40 +57,44 @@ impl Supply {
         Ok(Self {
             disk: Arc::clone(&shared.disk),
             counters: Arc::clone(&shared.counters),
-            folder: shared.folder.clone(),
+            folder: shared.place.clone(),
             segment_bytes,
             max_bytes: options.max_bytes,
             next_number,
             orders: Some(orders),
             results,
-            ordered: false,
+            ordered: None,
             maker: Some(maker),
         })
     }
 
     /// Has a segment made, if the log may grow by one and none is on its way.
     pub(super) fn make_ahead(&mut self) {
-        if !self.ordered && self.has_room() {
-            self.order();
+        if self.ordered.is_none() && self.has_room() {
+            self.order(self.segment_bytes);
         }
     }
 
     /// The next segment.
     pub(super) fn next(&mut self) -> Result<Prepared, CommitError> {
-        if self.ordered
+        if self.ordered.is_some()
             && let Ok(prepared) = self.receive()
         {
             return Ok(prepared);
         }
         // That one failed some time ago, or none was ordered: try now.
-        if self.has_room() { self.next_beyond_limit() } else { Err(CommitError::Full) }
+        if !self.has_room() {
+            return Err(CommitError::Full);
+        }
+        self.order(self.segment_bytes);
+        self.receive().map_err(|error| CommitError::from_disk(&error))
     }
 
-    /// The next segment, even if the log is at its limit.
-    pub(super) fn next_beyond_limit(&mut self) -> Result<Prepared, CommitError> {
-        if !self.ordered {
-            self.order();
-        }
+    /// The first segment of a run, even if the log is at its limit; with no more room than the limit leaves, or every
+    /// restart would let the log grow by a segment.
+    pub(super) fn first(&mut self) -> Result<Prepared, CommitError> {
+        let left = self.max_bytes.saturating_sub(self.counters.bytes.load(Relaxed));
+        self.order(self.segment_bytes.min(left));
         self.receive().map_err(|error| CommitError::from_disk(&error))
     }
 
@@ -96,26 +102,25 @@ impl Supply {
         self.counters.bytes.load(Relaxed).saturating_add(self.segment_bytes) <= self.max_bytes
     }
 
-    fn order(&mut self) {
+    fn order(&mut self, bytes: u64) {
         // Each attempt has a number of its own: what an earlier one left behind is in nobody's way.
         let number = self.next_number;
         self.next_number += 1;
-        if self.orders.as_ref().is_some_and(|orders| orders.send(number).is_ok()) {
-            self.ordered = true;
-            self.counters.bytes.fetch_add(self.segment_bytes, Relaxed);
+        if self.orders.as_ref().is_some_and(|orders| orders.send((number, bytes)).is_ok()) {
+            self.ordered = Some(bytes);
+            self.counters.bytes.fetch_add(bytes, Relaxed);
             self.counters.segments.fetch_add(1, Relaxed);
         }
     }
 
     fn receive(&mut self) -> io::Result<Prepared> {
-        if !self.ordered {
+        let Some(bytes) = self.ordered.take() else {
             return Err(io::Error::other("the thread that makes segments has ended"));
-        }
-        self.ordered = false;
+        };
         let ended = |_| Err(io::Error::other("the thread that makes segments has ended"));
         let result = self.results.recv().unwrap_or_else(ended);
         if result.is_err() {
-            self.count_as(self.segment_bytes, 0);
+            self.count_as(bytes, 0);
             self.counters.segments.fetch_sub(1, Relaxed);
         }
         result
@@ -130,7 +135,7 @@ impl Supply {
     /// Gives back what was preallocated and not used. If that fails, it costs room and nothing else.
     /// Returns what the segment takes now.
     pub(super) fn trim(&self, path: &Path, bytes: u64, used: u64) -> u64 {
-        if used >= bytes || self.disk.truncate(path, used).is_err() {
+        if used >= bytes || !self.is_in_place() || self.disk.truncate(path, used).is_err() {
             return bytes;
         }
         self.count_as(bytes, used);
@@ -139,7 +144,7 @@ impl Supply {
 
     /// Removes a segment that holds nothing. Says whether it is gone.
     pub(super) fn discard(&self, path: &Path, bytes: u64) -> bool {
-        let gone = is_gone(&self.disk.remove(path));
+        let gone = self.is_in_place() && is_gone(&self.disk.remove(path));
         if gone {
             self.count_as(bytes, 0);
             self.counters.segments.fetch_sub(1, Relaxed);
@@ -147,9 +152,14 @@ impl Supply {
         gone
     }
 
+    /// Whether what has a name in our folder is ours: somebody may have put a copy in its place, with the same names.
+    fn is_in_place(&self) -> bool {
+        self.folder.check(&*self.disk).is_ok()
+    }
+
     /// Makes removals durable, as far as that matters: an empty segment that comes back does no harm.
     pub(super) fn sync_folder(&self) {
-        if let Err(error) = self.disk.sync_dir(&self.folder) {
+        if let Err(error) = self.disk.sync_dir(self.folder.path()) {
             tracing::warn!(%error, "cannot make the log folder durable");
         }
     }
@@ -157,10 +167,10 @@ impl Supply {
     /// Ends the thread, and removes the segment that was made for nothing.
     pub(super) fn stop(&mut self) {
         self.orders = None;
-        if self.ordered
+        if self.ordered.is_some()
             && let Ok(prepared) = self.receive()
         {
-            self.discard(&prepared.path, prepared.bytes);
+            self.discard(prepared.place.path(), prepared.bytes);
         }
         if self.maker.take().is_some_and(|maker| maker.join().is_err()) {
             tracing::error!("the thread that makes log segments panicked");
@@ -176,10 +186,13 @@ pub(super) fn is_gone(removed: &io::Result<()>) -> bool {
     }
 }
 
-fn make(disk: &dyn Disk, folder: &Path, number: u64, bytes: u64) -> io::Result<Prepared> {
-    let path = folder.join(format::name(number));
-    match try_make(disk, folder, &path, bytes) {
-        Ok(file) => Ok(Prepared { number, file, path, bytes }),
+fn make(disk: &dyn Disk, folder: &Place, number: u64, bytes: u64) -> io::Result<Prepared> {
+    // Nothing is made in a folder that somebody has put in the place of ours.
+    folder.check(disk)?;
+    let path = folder.path().join(format::name(number));
+    let made = try_make(disk, folder.path(), &path, bytes);
+    match made.and_then(|file| Ok((file, Place::of(disk, &path)?))) {
+        Ok((file, place)) => Ok(Prepared { number, file, place, bytes }),
         Err(error) => {
             // A full disk should not fill up with what is left of attempts. If this fails too, the next start does it.
             let _ = disk.remove(&path);

@@ -4,6 +4,10 @@
 use super::column::{Identity, Json, Time};
 use crate::schema::Table;
 
+/// How a row begins that holds no answer but the identities of counted calls. They are needed for a few minutes only,
+/// so they are not flushed to the table: see [`crate::keeper::recent`].
+pub const CALLS: &str = "{\"calls\":\"";
+
 /// The answer to a request with an `Idempotency-Key`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeptAnswer<'r> {

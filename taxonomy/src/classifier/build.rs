@@ -339,8 +339,9 @@ impl<'e> Builder<'e> {
             Some(details) => self.rules.redactor.field(out, &mut first, "details", details, end),
             None => {}
         }
-        for (key, value) in others {
-            self.rules.redactor.field(out, &mut first, key, value, end);
+        let error = failure.error.unwrap_or(Json::NULL);
+        for field in others {
+            self.rules.redactor.field_of(out, &mut first, field, end, error);
         }
         if let Some(confirmation) = failure.confirmation {
             self.rules.redactor.field(out, &mut first, "confirmation", confirmation, end);
@@ -390,7 +391,7 @@ impl<'e> Builder<'e> {
                 out.push_str("\"_truncated\":true");
                 break;
             }
-            self.rules.redactor.field(out, &mut first, key, value, end);
+            self.rules.redactor.field_of(out, &mut first, (key, value), end, record);
         }
         if !first {
             out.push('}');

@@ -77,10 +77,10 @@ impl<'e> Builder<'e> {
             environment: place.environment,
             client: self.client(of(Field::Client), clean),
             operation: place.operation,
-            request_id: request_id.and_then(text_of).map(|text| self.redacted(text)),
-            session_id: self.field(scope, Field::SessionId),
-            trace_id: self.field(scope, Field::TraceId),
-            span_id: self.field(scope, Field::SpanId),
+            request_id: self.identifier(request_id),
+            session_id: self.identifier(of(Field::SessionId)),
+            trace_id: self.identifier(of(Field::TraceId)),
+            span_id: self.identifier(of(Field::SpanId)),
             span_kind: self.frame.and_then(|frame| frame.span_kind),
             duration_us: place.duration_us,
             source: self.origin.source,
@@ -93,6 +93,17 @@ impl<'e> Builder<'e> {
         'e: 'a,
     {
         scope.fields[field as usize].and_then(text_of).map(|text| self.redacted(text))
+    }
+
+    /// An id as a redacted name; one of digits alone is no card number, whatever its digits are.
+    fn identifier<'a>(&self, value: Option<Json<'a>>) -> Option<Cow<'a, str>>
+    where
+        'e: 'a,
+    {
+        const LONGEST: usize = 40;
+        let is_number = |text: &str| text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_digit());
+        let text = text_of(value?)?;
+        Some(if is_number(&text) { text } else { self.redacted(text) })
     }
 
     fn redacted<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str>

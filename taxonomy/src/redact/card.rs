@@ -1,30 +1,86 @@
 //! Payment card numbers: the right length and issuer prefix, and a Luhn check digit that fits.
 
+use super::keys::is_identifier;
+
 /// The lengths that card numbers have.
 const SHORTEST: usize = 13;
 const LONGEST: usize = 19;
 
-/// Where a card number that starts at `start` ends, if one does. Groups may be parted by single spaces or
-/// dashes; another number may follow in the same way, so each group may be the last.
+/// Where a card number that starts at `start` ends, if one does. Groups may be parted by spaces or dashes, or
+/// by any other sign where they are the groups that are printed on cards; another number may follow in the
+/// same way, so each group may be the last.
 pub(super) fn ends_at(bytes: &[u8], start: usize) -> Option<usize> {
     let mut digits = [0_u8; LONGEST];
-    let mut count = 0;
+    let mut groups = [0_u8; LONGEST];
+    let (mut count, mut group) = (0, 0);
+    let mut has_odd_signs = false;
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
         if byte.is_ascii_digit() {
             *digits.get_mut(count)? = byte - b'0';
             count += 1;
-        } else if !matches!(byte, b' ' | b'-') {
-            return None;
-        }
-        at += 1;
-        let ends_a_group =
-            byte.is_ascii_digit() && bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        if ends_a_group && is_card(&digits[..count]) {
-            return Some(at);
+            groups[group] += 1;
+            at += 1;
+            let ends_a_group = bytes.get(at).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+            let is_printed = !has_odd_signs || is_printed_so(&groups[..=group]);
+            if ends_a_group && is_printed && is_card(&digits[..count]) {
+                let is_number = group == 0 && is_identified(&bytes[..start]);
+                return (!is_number).then_some(at);
+            }
+        } else {
+            let (length, is_odd) = separator(&bytes[at..])?;
+            has_odd_signs |= is_odd;
+            at += length;
+            group += 1;
+            if group >= LONGEST {
+                return None;
+            }
         }
     }
     None
+}
+
+/// The length of what parts two groups, and whether it is an unusual sign.
+fn separator(rest: &[u8]) -> Option<(usize, bool)> {
+    match rest {
+        [b' ' | b'-', b'0'..=b'9', ..] => Some((1, false)),
+        [b' ' | b'-', b' ' | b'-', b'0'..=b'9', ..] => Some((2, true)),
+        [b' ', b'-', b' ', b'0'..=b'9', ..] => Some((3, true)),
+        [b'.' | b'/' | b'_' | b'+' | b',' | b'|' | b':' | b'*' | b'\t' | b'\n', b'0'..=b'9', ..] => {
+            Some((1, true))
+        }
+        [b',', b' ', b'0'..=b'9', ..] => Some((2, true)),
+        // A space that does not break, and the dashes of other keyboards.
+        [0xc2, 0xa0 | 0xb7, b'0'..=b'9', ..] => Some((2, true)),
+        [0xe2, 0x80, _, b'0'..=b'9', ..] => Some((3, true)),
+        [b'%', b'2', b'0' | b'D' | b'd' | b'E' | b'e', b'0'..=b'9', ..] => Some((3, true)),
+        _ => None,
+    }
+}
+
+/// The groups in which numbers are printed on cards.
+fn is_printed_so(groups: &[u8]) -> bool {
+    matches!(groups, [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4] | [4, 4, 4, 4, 3] | [4, 4, 4, 1])
+}
+
+/// True when the words in front of a number say that it is one of an order, a trace or the like.
+fn is_identified(before: &[u8]) -> bool {
+    const REACH: usize = 48;
+    let mut rest = &before[before.len().saturating_sub(REACH)..];
+    for _ in 0..2 {
+        let end = rest.iter().rposition(|byte| !b" #=:\"'([\\{".contains(byte)).map_or(0, |last| last + 1);
+        let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+        let start = rest[..end].iter().rposition(|byte| !is_inside(byte)).map_or(0, |last| last + 1);
+        let word = &rest[start..end];
+        let is_filler = ["no", "no.", "nr", "nr.", "number", "num"]
+            .iter()
+            .any(|filler| word.eq_ignore_ascii_case(filler.as_bytes()));
+        if !is_filler {
+            return !word.is_empty() && is_identifier(word);
+        }
+        rest = &rest[..start];
+    }
+    false
 }
 
 /// A JSON number that is a card number. Only full lengths count here: identifiers and durations are
@@ -55,7 +111,9 @@ fn has_issuer(digits: &[u8]) -> bool {
         3000..=3059 | 3600..=3699 | 3800..=3999 => digits.len() == 14 || digits.len() == 16,
         3528..=3589 | 5100..=5599 | 2221..=2720 => digits.len() == 16,
         5000..=5099 | 5600..=5899 => digits.len() >= 16,
-        6000..=6999 => digits.len() >= 16,
+        6000..=6099 | 6200..=6299 | 6440..=6599 => digits.len() >= 16,
+        6300..=6399 | 6700..=6799 => digits.len() >= 16,
+        2200..=2204 => digits.len() == 16,
         _ => false,
     }
 }
@@ -94,6 +152,17 @@ mod tests {
             "411111",
         ] {
             assert_eq!(ends_at(other.as_bytes(), 0), None, "{other}");
+        }
+        for card in [
+            "4111.1111.1111.1111",
+            "4111/1111/1111/1111",
+            "3782 822463 10005",
+            "4111\u{a0}1111\u{a0}1111\u{a0}1111",
+        ] {
+            assert_eq!(ends_at(card.as_bytes(), 0), Some(card.len()), "{card}");
+        }
+        for text in ["order 4111111111111111", "span_id=4111111111111111", "Order no. #4111111111111111"] {
+            assert_eq!(ends_at(text.as_bytes(), text.len() - 16), None, "{text}");
         }
         for (text, end) in [
             ("4111 1111 1111 1111 12/27", 19),

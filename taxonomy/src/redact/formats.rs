@@ -1,100 +1,140 @@
 //! Formats of credentials whose issuers gave them a prefix, so that they can be recognised anywhere.
 
-/// A prefix, and how many characters must follow for it to be a credential and not a word.
-struct Format {
-    prefix: &'static str,
-    at_least: usize,
-    /// Words start like this, too: a credential has a digit or a capital behind it.
-    is_wordlike: bool,
+mod table;
+
+use std::ops::Range;
+pub(super) use table::ROWS;
+use table::Row;
+
+/// What a credential is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alphabet {
+    Hex = 1,
+    Alnum = 2,
+    /// Letters, digits, `_` and `-`.
+    Url = 4,
+    /// The same, and dots.
+    Dotted = 8,
+    /// Both kinds of base 64, with padding.
+    Base64 = 16,
+    /// The rest of a URL.
+    Path = 32,
+    /// Letters, digits, `_`, `-` and `%`.
+    Percent = 64,
 }
 
-const fn format(prefix: &'static str, at_least: usize) -> Format {
-    Format { prefix, at_least, is_wordlike: false }
+/// What the part behind the prefix must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Nothing: no word starts like this.
+    Any,
+    /// A digit or a capital.
+    Mixed,
+    /// A digit.
+    Digit,
+    /// A digit, a capital and a small letter.
+    Both,
+    /// As `Mixed`, and the length is exact.
+    Exact,
+    /// Parts between dots, of known lengths.
+    Parts,
+    /// The prefix is an address that stays; what follows is the secret.
+    Keep,
 }
 
-const fn wordlike(prefix: &'static str, at_least: usize) -> Format {
-    Format { prefix, at_least, is_wordlike: true }
+const fn alphabets_of(byte: u8) -> u8 {
+    let alnum = byte.is_ascii_alphanumeric();
+    let url = alnum || matches!(byte, b'_' | b'-');
+    (byte.is_ascii_hexdigit() as u8)
+        | (alnum as u8) << 1
+        | (url as u8) << 2
+        | ((url || byte == b'.') as u8) << 3
+        | ((url || matches!(byte, b'+' | b'/' | b'=')) as u8) << 4
+        | ((url || matches!(byte, b'.' | b'/' | b'~' | b'%' | b'+' | b'=' | b'@' | b':' | b'&' | b'?')) as u8)
+            << 5
+        | ((url || byte == b'%') as u8) << 6
 }
 
-/// Adding a format is one row.
-const FORMATS: [Format; 38] = [
-    format("ghp_", 10),
-    format("gho_", 10),
-    format("ghu_", 10),
-    format("ghs_", 10),
-    format("ghr_", 10),
-    format("github_pat_", 10),
-    format("glpat-", 10),
-    format("glsa_", 12),
-    wordlike("sk-", 12),
-    format("sk_live_", 8),
-    format("sk_test_", 8),
-    format("rk_live_", 8),
-    format("rk_test_", 8),
-    format("pk_live_", 8),
-    format("pk_test_", 8),
-    format("whsec_", 12),
-    format("xoxb-", 6),
-    format("xoxp-", 6),
-    format("xoxa-", 6),
-    format("xoxr-", 6),
-    format("xoxs-", 6),
-    format("xapp-", 6),
-    wordlike("AKIA", 12),
-    wordlike("ASIA", 12),
-    format("AIza", 20),
-    format("ya29.", 10),
-    wordlike("hf_", 16),
-    wordlike("npm_", 20),
-    wordlike("pypi-", 20),
-    wordlike("SG.", 16),
-    format("dop_v1_", 16),
-    format("shpat_", 16),
-    format("shpss_", 16),
-    format("lin_api_", 16),
-    format("sq0atp-", 10),
-    format("sq0csp-", 10),
-    format("AGE-SECRET-KEY-", 10),
-    format("dckr_pat_", 10),
-];
-
-/// What credentials start with.
-pub(super) const PREFIXES: [&str; FORMATS.len()] = {
-    let mut prefixes = [""; FORMATS.len()];
-    let mut index = 0;
-    while index < FORMATS.len() {
-        prefixes[index] = FORMATS[index].prefix;
-        index += 1;
+const ALPHABETS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = alphabets_of(byte as u8);
+        byte += 1;
     }
-    prefixes
+    table
 };
 
-/// The shortest credential there is; a shorter run need not be compared.
-const SHORTEST: usize = {
-    let mut shortest = usize::MAX;
-    let mut index = 0;
-    while index < FORMATS.len() {
-        let length = FORMATS[index].prefix.len() + FORMATS[index].at_least;
-        if length < shortest {
-            shortest = length;
+/// Where the rows of each first byte start; those of the next byte start where they end.
+const FIRST_ROW: [u16; 257] = {
+    let mut starts = [0; 257];
+    let mut byte = 0;
+    let mut row = 0;
+    while byte < 256 {
+        starts[byte] = row as u16;
+        while row < ROWS.len() && ROWS[row].0.as_bytes()[0] as usize == byte {
+            row += 1;
         }
-        index += 1;
+        byte += 1;
     }
-    shortest
+    starts[256] = row as u16;
+    assert!(row == ROWS.len(), "the rows are sorted");
+    starts
 };
 
-/// No more of a run is looked at: what is a credential shows early, and a hostile run may be long.
+/// No more of a credential is looked at before it is known for one: a hostile run may be long.
 const ENOUGH: usize = 256;
 
-/// True when a run of letters, digits, `_`, `-` and `.` is a credential.
-pub(super) fn is_credential(run: &[u8]) -> bool {
-    let run = &run[..run.len().min(ENOUGH)];
-    run.len() >= SHORTEST
-        && FORMATS.iter().filter(|format| format.prefix.as_bytes()[..2] == run[..2]).any(|format| {
-            run.strip_prefix(format.prefix.as_bytes()).is_some_and(|tail| {
-                tail.len() >= format.at_least && (!format.is_wordlike || looks_random(tail))
-            })
-        })
+/// The credential that starts at a place, if one does.
+pub(super) fn credential(bytes: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &bytes[start..];
+    let first = usize::from(*rest.first()?);
+    let rows = &ROWS[usize::from(FIRST_ROW[first])..usize::from(FIRST_ROW[first + 1])];
+    rows.iter().find_map(|row| found(rest, row)).map(|found| start + found.start..start + found.end)
+}
+
+fn found(rest: &[u8], (prefix, at_least, alphabet, proof): &Row) -> Option<Range<usize>> {
+    // Most rows of a first byte have another second.
+    if rest.get(1) != prefix.as_bytes().get(1) {
+        return None;
+    }
+    let tail = rest.strip_prefix(prefix.as_bytes())?;
+    if tail.len() < *at_least {
+        return None;
+    }
+    let is_inside = |byte: &&u8| ALPHABETS[usize::from(**byte)] & *alphabet as u8 != 0;
+    let length = tail.iter().take(ENOUGH).take_while(is_inside).count();
+    let text = &tail[..length];
+    let has = |is: fn(&u8) -> bool| text.iter().any(is);
+    let (digit, capital) = (|| has(u8::is_ascii_digit), || has(u8::is_ascii_uppercase));
+    let is_proven = match proof {
+        Proof::Any | Proof::Keep => true,
+        Proof::Mixed => digit() || capital(),
+        Proof::Digit => digit(),
+        Proof::Both => digit() && capital() && has(u8::is_ascii_lowercase),
+        Proof::Exact => length == *at_least && digit() && capital(),
+        Proof::Parts => has_known_parts(&rest[..prefix.len() + length]),
+    };
+    if length < *at_least || !is_proven {
+        return None;
+    }
+    // What is glued to a credential goes with it: better than to leave half of one.
+    let mask = *alphabet as u8 | Alphabet::Url as u8;
+    let end = tail.iter().position(|byte| ALPHABETS[usize::from(*byte)] & mask == 0).unwrap_or(tail.len());
+    let end = tail[..end].iter().rposition(|byte| !b".:?&".contains(byte)).map_or(0, |last| last + 1);
+    let start = if *proof == Proof::Keep { prefix.len() } else { 0 };
+    Some(start..prefix.len() + end)
+}
+
+/// Lengths of the parts of tokens that are known by these alone: Airtable's, Harness's and Discord's.
+fn has_known_parts(token: &[u8]) -> bool {
+    const SHAPES: [&[Range<usize>]; 3] =
+        [&[17..18, 60..65], &[3..4, 20..25, 20..27, 18..24], &[23..29, 6..8, 27..39]];
+    let fits = |shape: &&[Range<usize>]| {
+        let mut parts = token.split(|&byte| byte == b'.');
+        shape.iter().all(|range| parts.next().is_some_and(|part| range.contains(&part.len())))
+    };
+    SHAPES.iter().any(fits)
 }
 
 /// The header of a token is short; its end is looked for no further.
@@ -105,26 +145,48 @@ pub(super) fn is_jwt(run: &[u8]) -> bool {
     run.starts_with(b"eyJ") && run.len() >= 20 && run.iter().take(JWT_HEADER).any(|&byte| byte == b'.')
 }
 
-/// Words have neither digits nor capitals inside.
-pub(super) fn looks_random(text: &[u8]) -> bool {
-    text.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_credential(text: &str) -> bool {
+        credential(text.as_bytes(), 0).is_some_and(|found| found.end == text.len())
+    }
+
     #[test]
     fn words_that_begin_like_a_credential_are_words() {
-        for word in ["sk-learn-based-pipelines", "npm_config_registry_location", "hf_transformers_library"] {
-            assert!(!is_credential(word.as_bytes()), "{word}");
+        for word in [
+            "sk-learn-based-pipelines",
+            "npm_config_registry_location",
+            "hf_transformers_library",
+            "key-value-store-of-the-service",
+            "patterns.of.some.module.that.has.a.very.long.dotted.path.of.names.v2",
+            "secret_manager_of_the_production_cluster",
+            "re_export_of_the_whole_module_tree",
+        ] {
+            assert!(!is_credential(word), "{word}");
         }
         for credential in
             ["ghp_0123456789abcdefABCDEF0123456789abcd", "sk-proj-A1b2C3d4E5f6G7", "AKIAIOSFODNN7EXAMPLE"]
         {
-            assert!(is_credential(credential.as_bytes()), "{credential}");
+            assert!(is_credential(credential), "{credential}");
         }
         assert!(is_jwt(b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"));
         assert!(!is_jwt(b"eyJustAWordWithoutDots"));
+    }
+
+    #[test]
+    fn every_row_can_be_found() {
+        for (prefix, at_least, alphabet, proof) in ROWS {
+            let filler = if alphabet == Alphabet::Hex { "0aF9" } else { "0aZ9" };
+            let tail: String = filler.chars().cycle().take(at_least).collect();
+            let text = format!("{prefix}{tail}");
+            let expected = match proof {
+                Proof::Parts => continue,
+                Proof::Keep => prefix.len()..text.len(),
+                _ => 0..text.len(),
+            };
+            assert_eq!(credential(text.as_bytes(), 0), Some(expected), "{text}");
+        }
     }
 }

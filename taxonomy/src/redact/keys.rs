@@ -1,5 +1,12 @@
 //! Keys whose values are secrets.
 
+mod words;
+
+use words::{
+    HARMLESS_ENDINGS, HARMLESS_KEYS, HARMLESS_TOKENS, IDENTIFIERS, NAME_KEYS, QUERY_KEYS, RANDOM_ENDINGS,
+    SECRET_PARTS, SECRET_WHOLE, SECRET_WORDS, TOKEN_KEYS, VALUE_KEYS,
+};
+
 /// What a key says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
@@ -7,44 +14,11 @@ pub(super) enum KeyKind {
     Secret,
     /// A confirmation token: hashed, so that it can be followed.
     Token,
+    /// A secret when it looks made by chance.
+    Random,
+    /// Belongs to the name that stands beside it in the same object.
+    Value,
 }
-
-/// Keys that hold a confirmation token.
-const TOKEN_KEYS: [&str; 3] = ["token", "confirmationtoken", "quotatoken"];
-
-/// A key that contains one of these, letters and digits only, holds a secret. By their first letter, so that
-/// only a few are compared.
-const SECRET_PARTS: [(u8, &[&str]); 8] = [
-    (b'a', &["apikey", "authorization", "accesskey", "accesstoken", "authtoken", "apitoken"]),
-    (b'b', &["bearertoken"]),
-    (b'c', &["cookie", "credential", "csrftoken"]),
-    (b'e', &["encryptionkey"]),
-    (b'i', &["idtoken"]),
-    (b'p', &["password", "passwd", "passphrase", "privatekey"]),
-    (b'r', &["refreshtoken"]),
-    (b's', &["secret", "signingkey", "sessiontoken"]),
-];
-
-/// Short keys that are secrets only as a whole word.
-const SECRET_WHOLE: [&str; 6] = ["pwd", "pass", "jwt", "bearer", "auth", "otp"];
-
-/// The longest of them.
-const LONGEST_WHOLE: usize = 6;
-
-/// Names of secrets are no secrets: `secret_name`, `api_key_id`, `password_policy`.
-const HARMLESS_ENDINGS: [&str; 9] =
-    ["name", "id", "policy", "type", "required", "length", "count", "expired", "scope"];
-
-/// Tokens that mark a place and open no door.
-const HARMLESS_TOKENS: [&str; 7] = [
-    "progresstoken",
-    "pagetoken",
-    "nexttoken",
-    "continuationtoken",
-    "synctoken",
-    "canceltoken",
-    "cancellationtoken",
-];
 
 #[derive(Debug, Clone)]
 pub(super) struct SecretKeys {
@@ -57,7 +31,10 @@ const LONGEST: usize = 64;
 
 impl SecretKeys {
     pub(super) fn new(own: &[String]) -> Self {
-        let folded = |key: &String| key.bytes().filter_map(fold).map(char::from).collect();
+        let folded = |key: &String| {
+            let bytes: Vec<u8> = key.bytes().filter_map(fold).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
         Self { own: own.iter().map(folded).filter(|key: &String| !key.is_empty()).collect() }
     }
 
@@ -71,70 +48,166 @@ impl SecretKeys {
 
     /// Judges a name by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
     fn kind_of_name(&self, key: &[u8]) -> KeyKind {
-        if self.own.is_empty() && (key.len() > LONGEST_WHOLE || is_one_word(key)) && !may_be_secret(key) {
+        if self.own.is_empty() && !may_be_secret(key) {
             return KeyKind::Plain;
         }
-        let mut buffer = [0_u8; LONGEST];
-        let mut length = 0;
-        for byte in key.iter().copied().filter_map(fold).take(LONGEST) {
-            buffer[length] = byte;
-            length += 1;
-        }
-        let key = &buffer[..length];
-        if self.own.iter().any(|own| own.as_bytes() == key) {
+        let folded = Folded::of(key);
+        let key_folded = folded.text();
+        if self.own.iter().any(|own| own.as_bytes() == key_folded) {
             return KeyKind::Secret;
         }
-        let is = |word: &&str| word.as_bytes() == key;
-        if TOKEN_KEYS.iter().any(is) {
-            return KeyKind::Token;
-        }
-        let ends = |word: &&str| key.ends_with(word.as_bytes());
-        if key.ends_with(b"token") && !HARMLESS_TOKENS.iter().any(ends) {
-            return KeyKind::Secret;
-        }
-        let harmless = || HARMLESS_ENDINGS.iter().any(|ending| key.ends_with(ending.as_bytes()));
-        if SECRET_WHOLE.iter().any(is) || (has_secret_part(key) && !harmless()) {
-            return KeyKind::Secret;
-        }
-        KeyKind::Plain
+        judged(key_folded, last_part(key))
     }
 }
 
-fn fold(byte: u8) -> Option<u8> {
-    byte.is_ascii_alphanumeric().then(|| byte.to_ascii_lowercase())
+/// A key as its letters and digits.
+struct Folded {
+    buffer: [u8; LONGEST],
+    length: usize,
 }
+
+impl Folded {
+    fn of(key: &[u8]) -> Self {
+        let mut folded = Self { buffer: [0; LONGEST], length: 0 };
+        for byte in key.iter().copied().filter_map(fold).take(LONGEST) {
+            folded.buffer[folded.length] = byte;
+            folded.length += 1;
+        }
+        folded
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+fn judged(key: &[u8], last: &[u8]) -> KeyKind {
+    if is_one_of(&TOKEN_KEYS, key) {
+        return KeyKind::Token;
+    }
+    if key.ends_with(b"token") && !ends_with_one_of(&HARMLESS_TOKENS, key) {
+        return KeyKind::Secret;
+    }
+    let last = Folded::of(last);
+    if is_one_of(&SECRET_WHOLE, key) || is_one_of(&SECRET_WORDS, last.text()) {
+        return KeyKind::Secret;
+    }
+    if has_secret_part(key) && !ends_with_one_of(&HARMLESS_ENDINGS, key) {
+        return KeyKind::Secret;
+    }
+    let is_random =
+        is_one_of(&RANDOM_ENDINGS, last.text()) && !ends_with_one_of(&HARMLESS_KEYS, key) && key != b"key";
+    if is_random { KeyKind::Random } else { KeyKind::Plain }
+}
+
+/// Where the parts of each first byte start; those of the next byte start where they end.
+const FIRST_PART: [u8; 257] = {
+    let mut starts = [0; 257];
+    let mut byte = 0;
+    let mut part = 0;
+    while byte < 256 {
+        starts[byte] = part as u8;
+        while part < SECRET_PARTS.len() && SECRET_PARTS[part].as_bytes()[0] as usize == byte {
+            part += 1;
+        }
+        byte += 1;
+    }
+    starts[256] = part as u8;
+    assert!(part == SECRET_PARTS.len(), "the parts are sorted");
+    starts
+};
 
 fn has_secret_part(key: &[u8]) -> bool {
     let starts_at = |at: usize| {
-        let of_letter = SECRET_PARTS.iter().find(|(first, _)| *first == key[at]);
-        of_letter.is_some_and(|(_, parts)| parts.iter().any(|part| key[at..].starts_with(part.as_bytes())))
+        let first = usize::from(key[at]);
+        let parts = &SECRET_PARTS[usize::from(FIRST_PART[first])..usize::from(FIRST_PART[first + 1])];
+        parts.iter().any(|part| key[at..].starts_with(part.as_bytes()))
     };
     (0..key.len()).any(starts_at)
 }
 
-/// Without signs between its letters, which would part the pairs.
-fn is_one_word(key: &[u8]) -> bool {
-    key.iter().all(u8::is_ascii_alphanumeric)
+fn is_one_of(words: &[&str], key: &[u8]) -> bool {
+    words.iter().any(|word| word.as_bytes() == key)
 }
 
-/// Pairs of letters, of which every secret key holds at least one; most keys hold none, and are done.
-const HINTS: [&[u8; 2]; 12] =
-    [b"sw", b"ss", b"cr", b"ey", b"au", b"ki", b"ok", b"nn", b"pw", b"jw", b"be", b"tp"];
+fn ends_with_one_of(words: &[&str], key: &[u8]) -> bool {
+    words.iter().any(|word| key.ends_with(word.as_bytes()))
+}
 
-/// By the low five bits of two letters, which are the same in either case.
-const IS_HINT: [[bool; 32]; 32] = {
-    let mut pairs = [[false; 32]; 32];
+/// The last part of a key: `PASS` of `DB_PASS`, `Pass` of `dbPass`.
+fn last_part(key: &[u8]) -> &[u8] {
+    let starts = |at: &usize| {
+        !key[at - 1].is_ascii_alphanumeric() && key[at - 1].is_ascii()
+            || key[*at].is_ascii_uppercase() && key[at - 1].is_ascii_lowercase()
+    };
+    (1..key.len()).rev().take(LONGEST).find(starts).map_or(key, |at| &key[at..])
+}
+
+/// True for the key of a value that belongs to a name beside it.
+pub(super) fn is_value_key(key: &[u8]) -> bool {
+    key.len() <= 15 && is_one_of(&VALUE_KEYS, key)
+}
+
+/// True for the key of a name that belongs to a value beside it.
+pub(super) fn is_name_key(key: &[u8]) -> bool {
+    key.len() <= 11 && is_one_of(&NAME_KEYS, key)
+}
+
+/// True for a parameter of a query that may be a secret, though its name is a common word.
+pub(super) fn is_query_key(key: &[u8]) -> bool {
+    key.len() <= 9 && is_one_of(&QUERY_KEYS, Folded::of(key).text())
+}
+
+/// True for a key or word whose number is that of an order, a trace or the like, and no card's.
+pub(super) fn is_identifier(key: &[u8]) -> bool {
+    let last = Folded::of(last_part(key));
+    let whole = Folded::of(key);
+    is_one_of(&IDENTIFIERS, last.text())
+        || is_one_of(&IDENTIFIERS, whole.text())
+        // `traceid`, but neither `invalid` nor `paid`.
+        || whole.text().strip_suffix(b"id").is_some_and(|stem| is_one_of(&IDENTIFIERS, stem))
+}
+
+fn fold(byte: u8) -> Option<u8> {
+    (byte.is_ascii_alphanumeric() || !byte.is_ascii()).then(|| byte.to_ascii_lowercase())
+}
+
+/// Three letters, of which every secret key holds at least one row; most keys hold none, and are done.
+#[rustfmt::skip]
+const HINTS: [&[u8; 3]; 45] = [
+    b"key", b"pas", b"ken", b"sig", b"api", b"aut", b"ras", b"ord", b"otp", b"asa", b"cvv", b"gan", b"net",
+    b"psw", b"pwd", b"sid", b"slo", b"srf", b"aml", b"are", b"aro", b"atk", b"ave", b"bac", b"ber", b"cke",
+    b"coo", b"cov", b"cvc", b"ehe", b"emo", b"enh", b"fic", b"fre", b"hma", b"jel", b"jwt", b"mdp", b"pin",
+    b"psk", b"rti", b"sal", b"ses", b"cre", b"pat",
+];
+
+/// One bit for each three letters, by their low five bits, which are the same in either case.
+static IS_HINT: [u64; 512] = {
+    let mut bits = [0; 512];
     let mut index = 0;
     while index < HINTS.len() {
-        let [a, b] = *HINTS[index];
-        pairs[(a & 31) as usize][(b & 31) as usize] = true;
+        let [a, b, c] = *HINTS[index];
+        let place = ((a & 31) as usize) << 10 | ((b & 31) as usize) << 5 | (c & 31) as usize;
+        bits[place >> 6] |= 1 << (place & 63);
         index += 1;
     }
-    pairs
+    bits
 };
 
+/// Signs between letters part them, so they are passed over. Keys of two letters have no three.
 fn may_be_secret(key: &[u8]) -> bool {
-    key.windows(2).any(|pair| IS_HINT[usize::from(pair[0] & 31)][usize::from(pair[1] & 31)])
+    let mut place = 0;
+    for &byte in key.iter().take(2 * LONGEST) {
+        if byte.is_ascii_alphanumeric() {
+            place = (place << 5 | usize::from(byte & 31)) & 0x7fff;
+            if IS_HINT[place >> 6] >> (place & 63) & 1 != 0 {
+                return true;
+            }
+        } else if !byte.is_ascii() {
+            return true;
+        }
+    }
+    key.len() == 2
 }
 
 #[cfg(test)]
@@ -205,15 +278,9 @@ mod tests {
 
     #[test]
     fn no_secret_key_escapes_the_hints() {
-        let parts = SECRET_PARTS.iter().flat_map(|(_, parts)| *parts);
-        for word in TOKEN_KEYS.iter().chain(&SECRET_WHOLE).chain(parts) {
+        let words = TOKEN_KEYS.iter().chain(&SECRET_WHOLE).chain(&SECRET_WORDS).chain(&SECRET_PARTS);
+        for word in words.chain(&RANDOM_ENDINGS) {
             assert!(may_be_secret(word.as_bytes()), "{word} has no hint pair");
-        }
-        for word in SECRET_WHOLE {
-            assert!(word.len() <= LONGEST_WHOLE, "{word}");
-        }
-        for (first, parts) in SECRET_PARTS {
-            assert!(parts.iter().all(|part| part.as_bytes()[0] == first), "{parts:?}");
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Most texts have no such place, and every text is searched for them, so this decides what redaction costs.
 
-use super::formats::PREFIXES;
+use super::formats::ROWS;
+use super::phrases::OPENERS;
 use crate::eight;
 
 /// The next place that is worth a look: a sign, or a word that starts like a secret. `at` is a place where
@@ -13,14 +14,17 @@ pub(super) fn next_place(bytes: &[u8], mut at: usize) -> Option<usize> {
         return Some(at);
     }
     while at < bytes.len() {
-        let mut others = eight::others_than_word(eight::at(bytes, at));
+        let mut others = eight::others_than_alphanumeric(eight::at(bytes, at));
         while others != 0 {
             let other = at + others.trailing_zeros() as usize / 8;
-            if IS_SIGN[usize::from(bytes[other])] && !is_lone_dash(&bytes[other..]) {
-                return Some(other);
-            }
-            if starts_secret(bytes, other + 1) {
-                return Some(other + 1);
+            match SIGN[usize::from(bytes[other])] {
+                ALWAYS => return Some(other),
+                DASH if !may_be_option(bytes, other) && !starts_secret(bytes, other + 1) => {}
+                DASH | SOMETIMES if is_worth_a_look(bytes, other) => return Some(other),
+                // A credential in a name: `backup_ghp_...`.
+                UNDERSCORE if !starts_credential(bytes, other + 1) => {}
+                _ if starts_secret(bytes, other + 1) => return Some(other + 1),
+                _ => {}
             }
             others &= others - 1;
         }
@@ -29,9 +33,36 @@ pub(super) fn next_place(bytes: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-/// Names and ids are full of single dashes; a private key starts with five.
-fn is_lone_dash(rest: &[u8]) -> bool {
-    rest[0] == b'-' && rest.get(1) != Some(&b'-')
+/// Names and ids are full of single dashes, so most are done here.
+#[inline]
+fn may_be_option(bytes: &[u8], at: usize) -> bool {
+    match bytes.get(at + 1) {
+        Some(b'-' | b'p' | b'P' | b'u' | b'U' | b'w' | b'a') => true,
+        Some(next) => next.is_ascii_hexdigit() && bytes.get(at + 9) == Some(&b'-'),
+        None => false,
+    }
+}
+
+/// Signs that are common, and say something only with what stands beside them.
+#[inline(never)]
+fn is_worth_a_look(bytes: &[u8], at: usize) -> bool {
+    match bytes[at..] {
+        // Names and ids are full of single dashes; a private key starts with five, an option stands alone.
+        [b'-', b'-', ..] => true,
+        [b'-', b'a' | b'p' | b'P' | b'u' | b'U' | b'w', ..] => {
+            at == 0
+                || matches!(bytes[at - 1], b' ' | b'"' | b'\'' | b'\n')
+                || bytes[at + 1..].starts_with(b"us")
+                || bytes.get(at + 9) == Some(&b'-')
+        }
+        [b'-', next, ..] => next.is_ascii_hexdigit() && bytes.get(at + 9) == Some(&b'-'),
+        [b'%', high, low, ..] => high.is_ascii_hexdigit() && low.is_ascii_hexdigit(),
+        [b'&', b'l', b't', b';', ..] => true,
+        [b'(', b'"' | b'\'' | b'b', ..] => true,
+        [b'<', next, ..] => next.is_ascii_alphabetic(),
+        [b'~', ..] => at > 0 && bytes[at - 1] == b'Q',
+        _ => false,
+    }
 }
 
 /// How much to pass over at a place that held no secret: the word, the sign, or what belongs together.
@@ -39,8 +70,11 @@ pub(super) fn passed_over(rest: &[u8]) -> usize {
     match rest {
         // An escaped newline that was escaped once more would glue its letter to the word.
         [b'\\', b'n' | b'r' | b't', ..] => 2,
+        [b'%', _, _, ..] => 3,
         [b'[', ..] => mark_length(rest).unwrap_or(1),
-        [first, ..] if is_word(*first) => rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len()),
+        [first, ..] if first.is_ascii_alphanumeric() => {
+            rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len())
+        }
         _ => 1,
     }
 }
@@ -51,68 +85,133 @@ pub(super) fn mark_length(bytes: &[u8]) -> Option<usize> {
     bytes.iter().take(32).position(|&byte| byte == b']').filter(|_| is_mark).map(|end| end + 1)
 }
 
-/// The inside of a word.
-const fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
+const ALWAYS: u8 = 1;
+const SOMETIMES: u8 = 2;
+const UNDERSCORE: u8 = 3;
+const DASH: u8 = 4;
 
-/// Bytes to look at wherever they stand: signs, marks, dashes, backslashes.
-const IS_SIGN: [bool; 256] = {
-    let signs = b"@=:[-\\";
-    let mut table = [false; 256];
-    let mut index = 0;
-    while index < signs.len() {
-        table[signs[index] as usize] = true;
-        index += 1;
-    }
-    table
-};
-
-/// Pairs of bytes that a secret, or a word that introduces one, can start with: by the first byte, then one
-/// bit for the low six bits of the second, which mix up some letters and digits but miss nothing.
-const STARTS: [u64; 256] = {
+/// Bytes to look at wherever they stand, and those to look at with what stands beside them.
+const SIGN: [u8; 256] = {
     let mut table = [0; 256];
-    let pairs: [&[u8; 2]; 9] = [b"co", b"qu", b"ey", b"be", b"Be", b"BE", b"ba", b"Ba", b"BA"];
+    let (always, sometimes) = (b"@=:[\\", b"%&(<~");
     let mut index = 0;
-    while index < pairs.len() {
-        add_pair(&mut table, *pairs[index]);
+    while index < always.len() {
+        table[always[index] as usize] = ALWAYS;
         index += 1;
     }
     index = 0;
-    while index < PREFIXES.len() {
-        add_pair(&mut table, [PREFIXES[index].as_bytes()[0], PREFIXES[index].as_bytes()[1]]);
+    while index < sometimes.len() {
+        table[sometimes[index] as usize] = SOMETIMES;
         index += 1;
     }
-    // Cards: a digit, and one more.
-    let mut first = b'2';
-    while first <= b'6' {
-        let mut second = b'0';
-        while second <= b'9' {
-            add_pair(&mut table, [first, second]);
-            second += 1;
-        }
-        first += 1;
-    }
+    table[b'_' as usize] = UNDERSCORE;
+    table[b'-' as usize] = DASH;
     table
 };
 
-const fn add_pair(table: &mut [u64; 256], [first, second]: [u8; 2]) {
-    table[first as usize] |= 1 << (second & 63);
+/// The first bytes of what a secret, or a word that introduces one, can start with. By the first byte, one bit
+/// for the low six bits of the second, which most words fail; then one bit for a hash of three or four bytes.
+struct Starts {
+    second: [u64; 256],
+    three: [u64; 256],
+    four: [u64; 256],
 }
+
+impl Starts {
+    const EMPTY: Self = Self { second: [0; 256], three: [0; 256], four: [0; 256] };
+
+    /// Adds what a text starts with; after two bytes, any letter or digit may follow.
+    const fn add(mut self, text: &[u8]) -> Self {
+        self.second[text[0] as usize] |= 1 << (text[1] & 63);
+        if text.len() > 3 {
+            let hash = Self::hash([text[0], text[1], text[2], text[3]]);
+            self.four[hash >> 6] |= 1 << (hash & 63);
+        } else if text.len() > 2 {
+            let hash = Self::hash([text[0], text[1], text[2], 0]);
+            self.three[hash >> 6] |= 1 << (hash & 63);
+        } else {
+            let mut third = 0_u8;
+            while third < 128 {
+                if third.is_ascii_alphanumeric() {
+                    self = self.add(&[text[0], text[1], third]);
+                }
+                third += 1;
+            }
+        }
+        self
+    }
+
+    const fn hash(bytes: [u8; 4]) -> usize {
+        (u32::from_le_bytes(bytes).wrapping_mul(0x9e37_79b1) >> 18) as usize
+    }
+
+    #[inline]
+    const fn may_be(&self, bytes: [u8; 4]) -> bool {
+        if self.second[bytes[0] as usize] >> (bytes[1] & 63) & 1 == 0 {
+            return false;
+        }
+        let four = Self::hash(bytes);
+        let three = Self::hash([bytes[0], bytes[1], bytes[2], 0]);
+        (self.four[four >> 6] >> (four & 63) | self.three[three >> 6] >> (three & 63)) & 1 != 0
+    }
+}
+
+/// What credentials and cards start with, wherever they stand.
+const OF_CREDENTIALS: Starts = {
+    let mut starts = Starts::EMPTY;
+    let mut index = 0;
+    while index < ROWS.len() {
+        starts = starts.add(ROWS[index].0.as_bytes());
+        index += 1;
+    }
+    starts = starts.add(b"eyJ");
+    // Cards start with more than two digits.
+    let mut digits = 200_u16;
+    while digits < 700 {
+        let [a, b, c] = [digits / 100, digits / 10 % 10, digits % 10];
+        starts = starts.add(&[b'0' + a as u8, b'0' + b as u8, b'0' + c as u8]);
+        digits += 1;
+    }
+    starts
+};
+
+static CREDENTIALS: Starts = OF_CREDENTIALS;
+
+/// The same, and words that introduce a secret.
+static ALL: Starts = {
+    let mut starts = OF_CREDENTIALS;
+    let words: [&[u8]; 8] = [b"conf", b"quot", b"bear", b"Bear", b"BEAR", b"basi", b"Basi", b"BASI"];
+    let mut index = 0;
+    while index < words.len() {
+        starts = starts.add(words[index]);
+        index += 1;
+    }
+    index = 0;
+    while index < OPENERS.len() {
+        starts = starts.add(OPENERS[index].as_bytes());
+        index += 1;
+    }
+    starts
+};
 
 /// True when a word starts here that may be a secret, or introduce one; most words cannot.
 #[inline]
 fn starts_secret(bytes: &[u8], at: usize) -> bool {
-    match bytes.get(at..) {
-        Some([first, second, ..]) => {
-            STARTS[usize::from(*first)] >> (second & 63) & 1 != 0
-                && !(first.is_ascii_digit() && is_hex(bytes, at))
-        }
-        _ => false,
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(start) => ALL.may_be(*start) && !(start[0].is_ascii_digit() && is_hex(bytes, at)),
+        None => false,
+    }
+}
+
+#[inline]
+pub(super) fn starts_credential(bytes: &[u8], at: usize) -> bool {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(start) => CREDENTIALS.may_be(*start) && !(start[0].is_ascii_digit() && is_hex(bytes, at)),
+        None => false,
     }
 }
 
 /// Ids start with digits, too, but soon have letters in them; cards have none.
 fn is_hex(bytes: &[u8], at: usize) -> bool {
-    eight::letters(eight::at(bytes, at)) != 0
+    bytes[at + 1] != b'/' && eight::letters(eight::at(bytes, at)) != 0
 }

@@ -1,27 +1,27 @@
 //! One pass over a text that finds every secret in it.
 //!
-//! `places` says where a look is worth it: at a word that starts like a secret, and at the signs `@`, `=`,
-//! `:`, which are looked at from both sides. A word may reach to the end of its run (letters, digits, `_`,
-//! `-`, `.`), which the words of a run share. Each step moves forward and looks a bounded distance around,
-//! so hostile texts cost no more than others.
+//! `places` says where a look is worth it: at a word that starts like a secret, and at signs, which are looked
+//! at from both sides. A word may reach to the end of its run (letters, digits, `_`, `-`, `.`), which the words
+//! of a run share. Each step moves forward and looks a bounded distance around, so hostile texts cost no more
+//! than others.
 
-use super::formats::{is_credential, is_jwt, looks_random};
-use super::keys::KeyKind;
-use super::places::{mark_length, next_place, passed_over};
+use super::formats::{credential, is_jwt};
+use super::places::{next_place, passed_over, starts_credential};
+use super::schemes::bearer;
 use super::{REDACTED, Redactor, Rule, card};
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// How far around a sign we look for the other half of a secret.
-const REACH: usize = 256;
+pub(super) const REACH: usize = 256;
 
 /// What takes the place of a secret.
-enum Mark {
+pub(super) enum Mark {
     Redacted,
     Token,
 }
 
-type Found = (Range<usize>, Mark);
+pub(super) type Found = (Range<usize>, Mark);
 
 impl Redactor {
     /// Replaces every secret of a text, of which the first place worth a look is known.
@@ -54,10 +54,20 @@ impl Redactor {
         let mut run_ends = 0;
         while let Some(place) = next {
             let found = match bytes[place] {
-                b'@' => self.email(bytes, place, from).or_else(|| self.url_credentials(bytes, place, from)),
-                b'=' | b':' => self.assignment(bytes, place, from),
-                b'-' => self.private_key(bytes, place),
-                b'[' | b'\\' => None,
+                b'@' => self.at_sign(bytes, place..place + 1, from),
+                b'=' => self.assignment(bytes, place..place + 1, from),
+                b':' => self
+                    .assignment(bytes, place..place + 1, from)
+                    .or_else(|| self.telegram_token(bytes, place, from)),
+                b'%' => self.encoded_sign(bytes, place, from),
+                b'-' => self
+                    .private_key(bytes, place)
+                    .or_else(|| self.option(bytes, place))
+                    .or_else(|| self.hex_with_dash(bytes, place, from)),
+                b'[' | b'(' => self.pair(bytes, place),
+                b'<' | b'&' => self.element(bytes, place),
+                b'~' => self.azure_secret(bytes, place, from),
+                b'\\' => None,
                 _ => {
                     if place >= run_ends {
                         run_ends = run_end(bytes, place);
@@ -75,110 +85,113 @@ impl Redactor {
 
     /// A secret that starts at a word and reaches up to the end of its run, or into the next.
     fn at_word(&self, bytes: &[u8], word: Range<usize>) -> Option<Found> {
-        let text = &bytes[word.clone()];
-        let first = *text.first()?;
-        if first.is_ascii_digit() {
+        if bytes[word.start].is_ascii_digit() && bytes.get(word.start + 1) != Some(&b'/') {
             let end = self.is_on(Rule::Card).then(|| card::ends_at(bytes, word.start)).flatten()?;
             return Some((word.start..end, Mark::Redacted));
         }
-        if text.len() < 5 {
-            return None;
-        }
-        if let Some(length) = confirmation_token(text)
+        let text = &bytes[word.clone()];
+        let is_inside = word.start > 0 && bytes[word.start - 1] == b'_';
+        if !is_inside
+            && let Some(length) = confirmation_token(text, bytes.get(word.end).copied())
             && self.is_on(Rule::ConfirmationToken)
         {
             return Some((word.start..word.start + length, Mark::Token));
         }
-        if self.is_on(Rule::Jwt) && is_jwt(text) || self.is_on(Rule::KnownFormat) && is_credential(text) {
+        if self.is_on(Rule::Jwt) && is_jwt(text) {
             return Some((word, Mark::Redacted));
         }
-        self.is_on(Rule::Bearer).then(|| bearer(bytes, word)).flatten()
+        if starts_credential(bytes, word.start)
+            && self.is_on(Rule::KnownFormat)
+            && let Some(found) = credential(bytes, word.start)
+        {
+            return Some((found, Mark::Redacted));
+        }
+        if is_inside {
+            return None;
+        }
+        let scheme = || self.is_on(Rule::Bearer).then(|| bearer(bytes, word.clone())).flatten();
+        scheme().or_else(|| self.phrase(bytes, word.start))
     }
 
     /// A PEM block up to its end, or to the end of the text when that was cut.
-    fn private_key(&self, bytes: &[u8], start: usize) -> Option<Found> {
-        if !bytes[start..].starts_with(b"-----BEGIN ") || !self.is_on(Rule::PrivateKey) {
+    pub(super) fn private_key(&self, bytes: &[u8], start: usize) -> Option<Found> {
+        if !bytes[start..].starts_with(b"-----BEGIN") || !self.is_on(Rule::PrivateKey) {
             return None;
         }
-        let header = &bytes[start..bytes.len().min(start + 64)];
-        memchr::memmem::find(header, b"PRIVATE KEY")?;
-        let footer = memchr::memmem::find(&bytes[start..], b"-----END ").map(|at| start + at + 9);
-        let end = footer.and_then(|at| Some(at + memchr::memmem::find(&bytes[at..], b"-----")? + 5));
+        let header = &bytes[start..bytes.len().min(start + 80)];
+        let names = [&b"PRIVATE KEY"[..], b"PRIVATE+KEY", b"PRIVATE%20KEY"];
+        names.iter().find_map(|name| memchr::memmem::find(header, name))?;
+        let footer = memchr::memmem::find(&bytes[start..], b"-----END").map(|at| start + at + 9);
+        let end = footer.and_then(|at| Some(at + memchr::memmem::find(bytes.get(at..)?, b"-----")? + 5));
         Some((start..end.unwrap_or(bytes.len()), Mark::Redacted))
     }
 
-    /// `local@domain.tld`, seen from its sign.
-    fn email(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
-        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
-        let is_local = |byte: &u8| is_letter(byte) || b"._%+-".contains(byte);
-        let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
-        let local = before.iter().rev().take_while(|byte| is_local(byte)).count();
-        let is_domain = |byte: &u8| is_letter(byte) || matches!(byte, b'.' | b'-');
-        let domain = bytes[sign + 1..].iter().take(REACH).take_while(|byte| is_domain(byte)).count();
-        let domain = bytes[sign + 1..sign + 1 + domain].trim_ascii_end_matches(b".-");
-        let top = domain.rsplit(|&byte| byte == b'.').next()?;
-        let plausible = local > 0
-            && top.len() >= 2
-            && top.len() < domain.len()
-            && top.iter().all(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
-        (plausible && self.is_on(Rule::Email))
-            .then(|| (sign - local..sign + 1 + domain.len(), Mark::Redacted))
+    /// `%3D`, `%3A` and `%40` say what `=`, `:` and `@` say.
+    fn encoded_sign(&self, bytes: &[u8], place: usize, from: usize) -> Option<Found> {
+        let (code, sign) = match bytes[place + 1..] {
+            // Encoded twice.
+            [b'2', b'5', high, low, ..] => ([high, low], place..place + 5),
+            [high, low, ..] => ([high, low], place..place + 3),
+            _ => return None,
+        };
+        match &code {
+            b"3D" | b"3d" | b"3A" | b"3a" => self.assignment(bytes, sign, from),
+            b"40" => self.at_sign(bytes, sign, from),
+            _ => None,
+        }
     }
 
-    /// `://name:password@`, seen from its sign.
-    fn url_credentials(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
-        let start = from.max(sign.saturating_sub(REACH));
-        let scheme = memchr::memmem::rfind(&bytes[start..sign], b"://")?;
-        // A password may hold the sign as well: the last one before the host counts.
-        let is_inside = |byte: &u8| !byte.is_ascii_whitespace() && !b"/?#'\"<>".contains(byte);
-        let inside = bytes[sign..].iter().take(REACH).take_while(|byte| is_inside(byte)).count();
-        let last = bytes[sign..sign + inside].iter().rposition(|&byte| byte == b'@')?;
-        let credentials = start + scheme + 3..sign + last;
-        let unbroken = bytes[credentials.clone()].iter().all(is_inside);
-        (unbroken && !credentials.is_empty() && self.is_on(Rule::UrlCredentials))
-            .then_some((credentials, Mark::Redacted))
+    /// `123456789:AA...`: the token of a Telegram bot, seen from its colon.
+    fn telegram_token(&self, bytes: &[u8], colon: usize, from: usize) -> Option<Found> {
+        const LENGTH: usize = 30;
+        let tail = &bytes[colon + 1..bytes.len().min(colon + 1 + REACH)];
+        if !tail.starts_with(b"AA") || !self.is_on(Rule::KnownFormat) {
+            return None;
+        }
+        let length =
+            tail.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count();
+        let before = &bytes[from.max(colon.saturating_sub(16))..colon];
+        let digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        ((8..=12).contains(&digits) && length >= LENGTH)
+            .then_some((colon - digits..colon + 1 + length, Mark::Redacted))
     }
 
-    /// `password=...`, `"api_key": "..."`, seen from its sign.
-    fn assignment(&self, bytes: &[u8], sign: usize, from: usize) -> Option<Found> {
-        if !self.is_on(Rule::Assignment) {
+    /// Keys of Mailchimp, `<32 hex digits>-us12`, and of Mailgun, `<32>-<8>-<8>`, seen from their first dash.
+    fn hex_with_dash(&self, bytes: &[u8], dash: usize, from: usize) -> Option<Found> {
+        const LENGTH: usize = 32;
+        let start = dash.checked_sub(LENGTH).filter(|start| *start >= from)?;
+        let is_hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
+        if !is_hex(&bytes[start..dash]) || !self.is_on(Rule::KnownFormat) {
             return None;
         }
-        let key = key_before(bytes, sign, from)?;
-        let kind = self.keys.kind(key);
-        if kind == KeyKind::Plain {
-            return None;
-        }
-        let header = takes_whole_line(key).then(|| header_value(bytes, sign)).flatten();
-        let value = header.or_else(|| Value::after(bytes, sign))?;
-        let text = &bytes[value.span.clone()];
-        if !value.is_certain && (text.len() < 4 || !looks_secret(text)) {
-            return None;
-        }
-        // `Unexpected token: '}'` speaks of another kind of token.
-        if kind == KeyKind::Token && bytes[sign] == b':' && text.len() < 6 {
-            return None;
-        }
-        if let Some(found) = self.beyond_the_word(bytes, &value) {
-            return Some(found);
-        }
-        let mark = if kind == KeyKind::Token { Mark::Token } else { Mark::Redacted };
-        Some((value.span, mark))
+        let end = match &bytes[dash + 1..] {
+            [b'u', b's', digits @ ..] => {
+                let count = digits.iter().take(3).take_while(|byte| byte.is_ascii_digit()).count();
+                (1..=2).contains(&count).then_some(dash + 3 + count)?
+            }
+            rest => {
+                let tail = rest.get(..17)?;
+                (is_hex(&tail[..8]) && tail[8] == b'-' && is_hex(&tail[9..])).then_some(dash + 18)?
+            }
+        };
+        let starts = start == from || !bytes[start - 1].is_ascii_alphanumeric() && bytes[start - 1] != b'-';
+        let ends = bytes.get(end).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        (starts && ends).then_some((start..end, Mark::Redacted))
     }
 
-    /// `token: Bearer ...` and `key=-----BEGIN ...`: the value's first word only says what kind of secret follows.
-    fn beyond_the_word(&self, bytes: &[u8], value: &Value) -> Option<Found> {
-        let text = &bytes[value.span.clone()];
-        if text.starts_with(b"-----BEGIN") {
-            return self.private_key(bytes, value.span.start);
-        }
-        let found = bearer(bytes, value.span.clone());
-        found.filter(|(secret, _)| secret.start >= value.span.end)
+    /// A client secret of Azure: three signs, a digit, `Q~` and 31 to 34 more, seen from the tilde.
+    fn azure_secret(&self, bytes: &[u8], tilde: usize, from: usize) -> Option<Found> {
+        let start = tilde.checked_sub(5).filter(|start| *start >= from)?;
+        let is_inside = |byte: &u8| is_run(*byte) || *byte == b'~';
+        let length = bytes[tilde..].iter().take(64).take_while(|byte| is_inside(byte)).count();
+        let fits =
+            bytes[start..tilde].iter().all(is_inside) && bytes[tilde - 2].is_ascii_digit() && length > 30;
+        (fits && self.is_on(Rule::KnownFormat)).then_some((start..tilde + length, Mark::Redacted))
     }
 }
 
 /// Letters, digits and the signs that credentials are made of.
-const fn is_run(byte: u8) -> bool {
+pub(super) const fn is_run(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
@@ -186,167 +199,36 @@ fn run_end(bytes: &[u8], start: usize) -> usize {
     bytes[start..].iter().position(|&byte| !is_run(byte)).map_or(bytes.len(), |length| start + length)
 }
 
+/// Words that names of settings have: `conf_file` is one, and no confirmation token.
+#[rustfmt::skip]
+const SETTING_WORDS: [&str; 48] = [
+    "file", "files", "dir", "dirs", "path", "paths", "name", "names", "key", "keys", "value", "values",
+    "version", "map", "loader", "parser", "reader", "writer", "reload", "load", "parse", "check", "test",
+    "error", "errors", "failed", "invalid", "missing", "matrix", "level", "score", "threshold", "interval",
+    "int", "type", "types", "set", "get", "str", "dict", "data", "list", "root", "home", "default", "defaults",
+    "module", "d",
+];
+
 /// The length of a `conf_*` or `quota_continue_*` token at the start of a run.
-fn confirmation_token(run: &[u8]) -> Option<usize> {
-    let prefix = match run[0] {
+fn confirmation_token(run: &[u8], after: Option<u8>) -> Option<usize> {
+    let prefix = match run.first()? {
         b'c' => &b"conf_"[..],
         b'q' => &b"quota_continue_"[..],
         _ => return None,
     };
     let tail = run.strip_prefix(prefix)?;
     let length = tail.iter().take_while(|&&byte| byte != b'.').count();
-    (length > 0).then_some(prefix.len() + length)
-}
-
-/// What follows `Bearer ` or `Basic `, unless it is a word.
-fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
-    let text = &bytes[word.clone()];
-    if !text.eq_ignore_ascii_case(b"bearer") && !text.eq_ignore_ascii_case(b"basic") {
-        return None;
-    }
-    let spaces = bytes[word.end..].iter().take_while(|&&byte| byte == b' ').count();
-    let start = word.end + spaces;
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"._~+/=-".contains(byte);
-    let length = bytes[start..].iter().take_while(|byte| is_token(byte)).count();
-    let token = bytes[start..start + length].trim_ascii_end_matches(b".");
-    let is_word = || token.iter().all(u8::is_ascii_alphabetic) && (token.len() < 8 || is_auth_word(token));
-    let secret = spaces > 0 && token.len() >= 6 && !is_word();
-    secret.then(|| (start..start + token.len(), Mark::Redacted))
-}
-
-/// What prose says after `Bearer` or `Basic`.
-fn is_auth_word(word: &[u8]) -> bool {
-    const WORDS: [&str; 10] = [
-        "authentication",
-        "authorization",
-        "authenticate",
-        "credentials",
-        "credential",
-        "required",
-        "validation",
-        "permissions",
-        "challenge",
-        "operations",
-    ];
-    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
-}
-
-/// The key in front of a sign, past quotes and backslashes.
-fn key_before(bytes: &[u8], sign: usize, from: usize) -> Option<&[u8]> {
-    let before = &bytes[from.max(sign.saturating_sub(REACH))..sign];
-    let end = before.iter().rposition(|byte| !matches!(byte, b' ' | b'"' | b'\'' | b'\\'))? + 1;
-    let start = before[..end].iter().rposition(|&byte| !(is_run(byte))).map_or(0, |at| at + 1);
-    // An escape such as `\u0026` would glue its digits to the key.
-    let is_escaped = start > 0 && before[start - 1] == b'\\';
-    let key = match &before[start..end] {
-        [b'u', escape @ ..] if is_escaped && escape.len() > 4 => &escape[4..],
-        key => key,
+    let is_setting = || {
+        let word = |part: &[u8]| SETTING_WORDS.iter().any(|word| word.as_bytes() == part);
+        let name = &tail[..length.min(64)];
+        let is_plain = name.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+        // `conf_reloaded=true` and `conf_parser.py` are names, too.
+        let has_ending = tail.get(length + 1).is_some_and(u8::is_ascii_alphabetic);
+        let is_name = || has_ending || matches!(after, Some(b'=' | b'('));
+        length <= 64
+            && prefix.len() == 5
+            && is_plain
+            && (is_name() || name.split(|&byte| byte == b'_').all(word))
     };
-    (!key.is_empty()).then_some(key)
-}
-
-/// Headers have values with spaces in them.
-fn takes_whole_line(key: &[u8]) -> bool {
-    let ends =
-        |word: &[u8]| key.len() >= word.len() && key[key.len() - word.len()..].eq_ignore_ascii_case(word);
-    ends(b"cookie") || ends(b"authorization")
-}
-
-/// The value of a header, which may have spaces in it: `sid=1; theme=dark`, `Bearer x`. Prose has neither form.
-fn header_value(bytes: &[u8], sign: usize) -> Option<Value> {
-    let start = sign + 1 + bytes[sign + 1..].iter().take_while(|&&byte| byte == b' ').count();
-    let line = &bytes[start..bytes.len().min(start + LONGEST_HEADER)];
-    let ends = |byte: &u8| b"\r\n\"\\".contains(byte);
-    let first = line.split(|byte| *byte == b' ' || ends(byte)).next()?;
-    let is_scheme = ["bearer", "basic", "digest", "negotiate", "token", "apikey"]
-        .iter()
-        .any(|scheme| first.eq_ignore_ascii_case(scheme.as_bytes()) && line.get(first.len()) == Some(&b' '));
-    if !is_scheme && !first.contains(&b'=') {
-        return None;
-    }
-    let length = line.iter().position(ends).unwrap_or(line.len());
-    Some(Value { span: start..start + length, is_certain: true })
-}
-
-/// Servers refuse longer ones.
-const LONGEST_HEADER: usize = 16 << 10;
-
-/// The value behind a sign.
-struct Value {
-    span: Range<usize>,
-    /// Quoted, or assigned with `=`: then it is a value, however it looks.
-    is_certain: bool,
-}
-
-impl Value {
-    fn after(bytes: &[u8], sign: usize) -> Option<Self> {
-        let start = sign + 1 + bytes[sign + 1..].iter().take_while(|byte| b" =:".contains(byte)).count();
-        let rest = &bytes[start..];
-        if mark_length(rest).is_some() {
-            return None;
-        }
-        // In JSON text that was encoded again, quotes have backslashes before them.
-        let escapes = rest.iter().take_while(|&&byte| byte == b'\\').count();
-        let (offset, length, is_quoted) = match rest.get(escapes) {
-            Some(&quote @ (b'"' | b'\'')) => {
-                (escapes + 1, quoted_length(&rest[escapes + 1..], quote, escapes), true)
-            }
-            Some(b'[' | b'{') => (0, bracketed_length(rest), true),
-            _ => (0, bare_length(rest), false),
-        };
-        let span = start + offset..start + offset + length;
-        (length > 0).then_some(Self { span, is_certain: is_quoted || bytes[sign] == b'=' })
-    }
-}
-
-/// Up to the quote that closes: one with no more backslashes before it than the one that opened.
-fn quoted_length(rest: &[u8], quote: u8, escapes: usize) -> usize {
-    let mut backslashes = 0;
-    for (at, &byte) in rest.iter().enumerate() {
-        if byte == quote && backslashes <= escapes {
-            return at - backslashes;
-        }
-        backslashes = if byte == b'\\' { backslashes + 1 } else { 0 };
-    }
-    rest.len()
-}
-
-/// Up to the bracket that closes the first.
-fn bracketed_length(rest: &[u8]) -> usize {
-    let mut depth = 0_usize;
-    for (at, &byte) in rest.iter().enumerate() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' if depth <= 1 => return at + 1,
-            b']' | b'}' => depth -= 1,
-            _ => {}
-        }
-    }
-    rest.len()
-}
-
-/// Up to what ends a word of a query, a list or a sentence.
-fn bare_length(rest: &[u8]) -> usize {
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b",;&)}]>\"'\\".contains(byte);
-    rest.iter().position(ends).unwrap_or(rest.len())
-}
-
-/// A word behind a colon is prose (`Invalid password: must be longer`) unless it looks made up.
-fn looks_secret(value: &[u8]) -> bool {
-    let digits = value.iter().any(u8::is_ascii_digit);
-    let capitals_inside = value.iter().skip(1).any(u8::is_ascii_uppercase);
-    let signs = value.iter().any(|byte| b"!@#$%^&*+/_~=".contains(byte));
-    digits || capitals_inside || signs || value.len() >= 20 || (value.len() >= 6 && looks_random(value))
-}
-
-/// What `str` has and byte slices do not.
-trait TrimEnd {
-    fn trim_ascii_end_matches(&self, signs: &[u8]) -> &[u8];
-}
-
-impl TrimEnd for [u8] {
-    fn trim_ascii_end_matches(&self, signs: &[u8]) -> &[u8] {
-        let end = self.iter().rposition(|byte| !signs.contains(byte)).map_or(0, |last| last + 1);
-        &self[..end]
-    }
+    (length > 0 && !is_setting()).then_some(prefix.len() + length)
 }

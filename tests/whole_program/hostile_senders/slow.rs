@@ -132,7 +132,7 @@ fn eventually(server: &Server, cause: &str, count: usize) {
 #[test]
 fn more_connections_than_there_may_be_are_closed() {
     let folder = Folder::new();
-    let server = Server::start(&folder);
+    let server = Server::start_with(&folder, &["--limit-connections-per-address", "2000"]);
     let held = open(&server, "otlp_http", 1024, "P");
     let mut over = open(&server, "otlp_http", 20, "P");
     let closed = over

@@ -93,25 +93,37 @@ fn wait_for_handler(child: &Child) {
     }
 }
 
+/// Scenario: Ctrl-C, SIGTERM and Ctrl-C again, each in the middle of a file; then the same command in peace.
+/// Guarantee: each stop says what was stored and how to go on; in the end every line is stored once.
 #[test]
 fn ctrl_c_stops_cleanly_and_the_same_command_goes_on() {
     let bench = Bench::new();
-    let count = 16_000;
-    let file = bench.file("a.log", log(0..count));
-    for round in 0..3 {
+    let mut count = 16_000;
+    let mut file = bench.file("a.log", log(0..count));
+    let mut stops = 0;
+    while stops < 3 {
         let child = bench.spawn(&["--format", "json", &file]);
         wait_for_handler(&child);
-        std::thread::sleep(Duration::from_millis(20 + 40 * round));
-        signal(&child, if round == 1 { Signal::TERM } else { Signal::INT });
-        let run = ended(child).ends_with(130);
+        std::thread::sleep(Duration::from_millis(20 + 40 * stops));
+        signal(&child, if stops == 1 { Signal::TERM } else { Signal::INT });
+        let run = ended(child);
+        let report: Value = serde_json::from_str(&run.out).unwrap_or_default();
+        let state = report["files"][0]["state"].as_str().unwrap_or_default();
+        if state == "ingested" || state == "continued" {
+            // The file was read to its end before the signal came: the next one has more to read.
+            count += 16_000;
+            assert!(count < 500_000, "no signal comes in time");
+            file = bench.file("a.log", log(0..count));
+            continue;
+        }
+        assert_eq!(run.code, 130, "{}{}", run.out, run.err);
         assert!(run.err.contains("the same command goes on from there"), "{}", run.err);
-        let told: Value = serde_json::from_str(&run.out).unwrap();
-        let state = told["files"][0]["state"].as_str().unwrap();
-        assert!(state == "stopped" || (state == "not begun" && told["lines"] == 0), "{}", run.out);
+        assert!(state == "stopped" || (state == "not begun" && report["lines"] == 0), "{}", run.out);
         // Everything that it said it took is there, and everything that is there was said.
         let before: usize = bench.ids().len();
         let ledger = std::fs::read_to_string(bench.data_dir().join("ingest.json")).unwrap_or_default();
         assert!(before == 0 || ledger.contains(&format!("\"lines\":{before}")), "{before}: {ledger}");
+        stops += 1;
     }
     let run = bench.ingest(&[&file]).ends_with(0);
     assert!(run.out.contains("continued") || run.out.contains("ingested"), "{}", run.out);

@@ -4,18 +4,19 @@ use super::tables::{Folder as TableFolder, entries, name};
 use super::{SEAL_AT_ONCE, number, until_sealed};
 use crate::whole_program::durability::ledger::{Batch, Ledger, stored_ids};
 use crate::whole_program::durability::load::{Load, send};
-use crate::whole_program::otlp::post_protobuf;
 use crate::whole_program::otlp::wire::{request, span};
+use crate::whole_program::otlp::{post_json, post_protobuf};
 use crate::whole_program::server::{Answer, Server};
 use crate::whole_program::support::{Folder, HIDDEN, OPEN, UNREADABLE, lines};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Looking again and again takes at most this.
-const LOOKING: Duration = Duration::from_secs(240);
+const LOOKING: Duration = Duration::from_secs(600);
 /// Small files that are merged, and go soon after; longer than `dump` takes.
 const BUSY: [&str; 8] =
-    ["--seal-bytes", "256KiB", "--seal-after", "200ms", "--grace", "4s", "--log-bytes", "64MiB"];
+    ["--seal-bytes", "256KiB", "--seal-after", "500ms", "--grace", "4s", "--log-bytes", "64MiB"];
 /// A log of short segments, of which the first are soon let go.
 const SHORT_LOG: [&str; 2] = ["--log-bytes", "2MiB"];
 
@@ -103,6 +104,83 @@ fn spans_that_are_sent_again_after_a_restart_are_stored_once() {
     assert_eq!((of_spans, events.len()), (4, 4 + fillers));
     let calls: u64 = server.dump("traffic").iter().map(|row| row["calls"].as_u64().expect("a number")).sum();
     assert_eq!(calls, events.len() as u64);
+}
+
+/// Scenario: spans and log records of calls that worked, and spans that failed, are acknowledged; the server is killed,
+/// and all are sent again, in another order and together with new ones, to the next one, which is killed too. Once while
+/// the WAL still has them, and once after it has been flushed and has let go of them.
+/// Guarantee: every call is counted once, and every event stored once.
+#[test]
+fn calls_that_are_sent_again_after_a_restart_are_counted_once() {
+    for is_flushed in [false, true] {
+        let folder = Folder::new();
+        let start = || if is_flushed { start(&folder) } else { Server::start(&folder) };
+        let mut server = start();
+        let sent: [(&str, Vec<Value>); 2] = [
+            ("/v1/traces", (0..6).map(worked_span).collect()),
+            ("/v1/logs", (0..6).map(worked_log).collect()),
+        ];
+        let post = |server: &Server, path: &str, records: &[Value]| {
+            post_json(server, path, &resent(path, records)).is(200);
+        };
+        for (path, records) in &sent {
+            post(&server, path, &records[..4]);
+        }
+        let failed = request(&[], &[span(1, &[]), span(2, &[])]);
+        post_protobuf(&server, "/v1/traces", &failed).is(200);
+        if is_flushed {
+            until_log_lets_go(&server);
+        }
+        for round in 0..3 {
+            server.kill();
+            server = start();
+            let (path, records) = &sent[round % 2];
+            // New ones first, and some of the old ones in a request of their own.
+            post(&server, path, &[&records[2..], &records[..1]].concat());
+            post_protobuf(&server, "/v1/traces", &failed).is(200);
+            let (path, records) = &sent[(round + 1) % 2];
+            let backwards: Vec<Value> = records.iter().rev().cloned().collect();
+            post(&server, path, &backwards);
+            if is_flushed {
+                until_sealed(&server);
+            }
+            let counted = |source: &str| -> u64 {
+                let of_source = |row: &&Value| row["source"] == source && row["service"] == "resent";
+                let rows = server.dump("traffic");
+                rows.iter().filter(of_source).map(|row| row["calls"].as_u64().expect("a number")).sum()
+            };
+            assert_eq!((counted("otlp_traces"), counted("otlp_logs")), (6, 6), "round {round}, {is_flushed}");
+            let events = server.dump("events");
+            assert_eq!(events.iter().filter(|event| event["span_id"].is_string()).count(), 2);
+        }
+    }
+}
+
+fn worked_span(number: usize) -> Value {
+    json!({
+        "traceId": format!("{:032x}", number + 77), "spanId": format!("{:016x}", number + 99), "name": "tools/call get",
+        "kind": 2, "startTimeUnixNano": "1793520000000000000", "endTimeUnixNano": "1793520000001000000",
+        "attributes": [{"key": "mcp.method.name", "value": {"stringValue": "tools/call"}}],
+        "status": {"code": 1},
+    })
+}
+
+fn worked_log(number: usize) -> Value {
+    json!({
+        "timeUnixNano": format!("{}", 1_793_520_000_000_000_000_u64 + number as u64), "severityNumber": 9,
+        "body": {"stringValue": r#"{"success":true,"data":1}"#},
+    })
+}
+
+/// A request of records of a service.
+fn resent(path: &str, records: &[Value]) -> Value {
+    let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "resent"}}]});
+    match path {
+        "/v1/traces" => {
+            json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": records}]}]})
+        }
+        _ => json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}),
+    }
 }
 
 fn start(folder: &Folder) -> Server {

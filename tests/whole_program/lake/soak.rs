@@ -6,6 +6,7 @@ use crate::whole_program::server::{Server, ask, dump};
 use crate::whole_program::support::Folder;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ const TOP_SPEED: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Lines of a request.
 const LINES: usize = 20;
+/// What the log may take on disk, as its flag is written and in bytes.
+const LOG_BYTES: (&str, u64) = ("256MiB", 256 << 20);
 
 /// A run, and how a server is set up for it.
 struct Plan {
@@ -61,7 +64,7 @@ impl Plan {
         let keep =
             [("--keep-events", self.keep), ("--keep-traffic", self.keep), ("--keep-rejects", self.keep)];
         let seal = [("--seal-bytes", self.seal_bytes), ("--seal-after", "200ms"), ("--grace", self.grace)];
-        let arguments = [&keep[..], &seal, &[("--log-bytes", "256MiB")]].concat();
+        let arguments = [&keep[..], &seal, &[("--log-bytes", LOG_BYTES.0)]].concat();
         let arguments: Vec<&str> = arguments.iter().flat_map(|(flag, value)| [*flag, *value]).collect();
         Server::start_with(folder, &arguments)
     }
@@ -95,7 +98,11 @@ struct Look {
     memory: u64,
     open: u64,
     files: u64,
+    /// Bytes of everything but the log, whose segments are made whole before they are written: one more or less of them
+    /// is 64 MiB at once.
     bytes: u64,
+    /// Bytes of the log's segments.
+    log: u64,
     /// Bytes that wait to be sealed.
     hot: u64,
     seals: u64,
@@ -106,12 +113,15 @@ impl Look {
     fn at(server: &Server) -> Self {
         let status = server.status();
         let files = files_below(server.data_dir());
-        let lengths = files.iter().filter_map(|path| Some(path.metadata().ok()?.len()));
+        let length = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
+        let (log, rest): (Vec<_>, Vec<_>) =
+            files.iter().partition(|path| path.starts_with(server.data_dir().join("log")));
         Self {
             memory: server.resident().0,
             open: open_files(server),
             files: files.len() as u64,
-            bytes: lengths.sum(),
+            bytes: rest.into_iter().map(length).sum(),
+            log: log.into_iter().map(length).sum(),
             hot: number(&status, ["hot", "bytes"]),
             seals: number(&status, ["seal", "seals"]),
             seal_micros: number(&status, ["seal", "micros"]),
@@ -156,6 +166,8 @@ fn check_steady(looks: &[Look]) {
         eprintln!("{what}: at most {before}, then {after}");
         assert!(after <= before * percent / 100 + more, "{what} grow: {before}, then {after}");
     }
+    let log = most(rest, |look| look.log);
+    assert!(log <= LOG_BYTES.1, "the log takes {log} bytes");
     let mean = |looks: &[Look]| {
         let (begin, end) = (looks[0], looks[looks.len() - 1]);
         assert!(end.seals > begin.seals, "nothing is sealed");

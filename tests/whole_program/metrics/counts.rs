@@ -198,7 +198,7 @@ fn a_quota_that_starts_anew_is_not_shown_any_more() {
     let series = "{service=\"orders\",metric=\"calls_per_hour\"}";
     let usage = || Scraped::of(&server).value(&format!("faultline_quota_usage_ratio{series}"));
     let now = jiff::Timestamp::now();
-    let (soon, later) = (now + Duration::from_secs(3), now + Duration::from_secs(3600));
+    let (soon, later) = (now + Duration::from_secs(10), now + Duration::from_secs(3600));
     used("a", 100, later);
     assert_eq!(usage(), Some(0.5));
     used("b", 180, soon);
@@ -206,7 +206,7 @@ fn a_quota_that_starts_anew_is_not_shown_any_more() {
     let reset = Scraped::of(&server).value(&format!("faultline_quota_reset_timestamp_seconds{series}"));
     assert_eq!(reset.map(f64::round), Some((soon.as_millisecond() as f64 / 1e3).round()));
     until("the quota of b has started anew", || usage() == Some(0.5));
-    used("a", 10, jiff::Timestamp::now() + Duration::from_secs(1));
+    used("a", 10, jiff::Timestamp::now() + Duration::from_secs(5));
     assert_eq!(usage(), Some(0.05));
     until("no quota is known", || usage().is_none());
     let warned = format!("faultline_quota_events_total{},level=\"warning\"}}", series.trim_end_matches('}'));
@@ -217,7 +217,7 @@ fn a_quota_that_starts_anew_is_not_shown_any_more() {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(30), "not yet: {what}");
+        assert!(began.elapsed() < Duration::from_secs(60), "not yet: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::client;
 use super::wire::Wire;
-use crate::whole_program::http_sql::{rows, with_example};
+use crate::whole_program::http_sql::{rows, with_example, with_example_and};
 use crate::whole_program::support::Folder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ fn rows_are_not_gathered_for_who_does_not_read() {
 #[test]
 fn there_is_room_for_a_hundred() {
     let folder = Folder::new();
-    let server = with_example(&folder);
+    let server = with_example_and(&folder, &["--query-connections-per-address", "100"]);
     let crowd = client(&server, "crowd", &Value::Null);
     assert!(crowd["refusal"].as_str().is_some_and(|text| text.contains("100 connections")), "{crowd}");
     assert_eq!(crowd["answers"], 100);

@@ -1,6 +1,7 @@
 //! psql: what people type first.
 
-use crate::whole_program::http_sql::with_example;
+use crate::whole_program::hostile_queries::busiest_child;
+use crate::whole_program::http_sql::{with_example, with_example_and};
 use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,6 +86,27 @@ fn the_shells_own_commands_describe_what_there_is() {
     assert!(server.stop().success());
 }
 
+/// Scenario: several servers, and so several workers, are asked for the numbers of all tables.
+/// Guarantee: each gives every table the same number, whatever it was asked before: psql asks for a number, and then for
+/// the columns of what has it, and the two may come to different workers.
+#[test]
+fn every_worker_gives_tables_the_same_numbers() {
+    let numbers = |first: &[&str]| {
+        let folder = Folder::new();
+        let server = with_example(&folder);
+        let all = "SELECT c.oid, n.oid, n.nspname, c.relname FROM pg_catalog.pg_class c \
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY n.nspname, c.relname";
+        run(&server, first);
+        let numbers = run(&server, &[all]).out;
+        assert!(server.stop().success());
+        numbers
+    };
+    let usual = numbers(&["\\d events"]);
+    assert!(usual.contains("errors") && usual.contains("pg_class"), "{usual}");
+    assert_eq!(numbers(&["SELECT attrelid FROM pg_catalog.pg_attribute LIMIT 1", "\\dn"]), usual);
+    assert_eq!(numbers(&["\\dv", "\\l"]), usual);
+}
+
 /// Scenario: a question with an answer, and questions with mistakes.
 /// Guarantee: rows as psql prints them; a mistake is pointed at, with a remedy.
 #[test]
@@ -115,20 +137,20 @@ fn mistakes_are_pointed_at() {
 #[test]
 fn ctrl_c_stops_the_query_and_not_the_shell() {
     let folder = Folder::new();
-    let server = with_example(&folder);
+    let server = with_example_and(&folder, &["--query-time", "10m"]);
     let script = folder.file(
         "script.sql",
         "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b;\nSELECT 40 + 2 AS after;\n",
     );
-    let began = Instant::now();
     let child = psql(&server)
         .args(["-f", &script])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("psql is missing: install postgresql-client");
-    std::thread::sleep(Duration::from_secs(2));
+    busiest_child(server.pid());
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
+    let began = Instant::now();
     kill_process(pid, Signal::INT).expect("the process is ours");
     let output = child.wait_with_output().expect("psql ends");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

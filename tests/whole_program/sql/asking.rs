@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use store::DataDirectory;
 use store::disk::RealDisk;
+use store::snapshot::Horizon;
 use taxonomy::{HashKey, Registry, Rules};
 use tokio::runtime::Runtime;
 
@@ -46,7 +47,7 @@ impl Asking {
     /// The library, on a data directory that a server may be using.
     pub(super) fn of_directory(path: &Path) -> Self {
         let directory = DataDirectory::existing(path).expect("a data directory");
-        let source = Source::Directory { disk: Arc::new(RealDisk), directory };
+        let source = Source::new(Arc::new(RealDisk), directory);
         let registry = Registry::builtin().expect("the registry");
         let rules = Arc::new(Rules::new(registry, HashKey::FIXED, taxonomy::Limits::default()));
         let engine = Engine::new(source, &rules, Limits::default()).expect("an engine");
@@ -64,7 +65,7 @@ impl Asking {
 }
 
 async fn of_engine(engine: &Engine, sql: &str) -> Result<Table, Refused> {
-    let mut answer = engine.session(query::Via::Local).query(sql).await?;
+    let mut answer = engine.session(Horizon::ALL).query(sql).await?;
     let fields = answer.schema().fields();
     let columns = fields.iter().map(|field| (field.name().clone(), query::types::name_of(field.data_type())));
     let columns: Vec<(String, String)> = columns.collect();

@@ -1,10 +1,11 @@
 //! The head of a request for `/v1/envelopes`: content type, encoding, parameters and key.
 
-use super::{Asked, LINES, read_body, read_lines};
-use crate::pipeline::{Defaults, ReadBody};
+use super::{Asked, Form, LINES};
+use crate::pipeline::{Defaults, IdempotencyKey};
 use crate::receive::body::Bounds;
 use crate::receive::encoding::{content_encoding, media_type, quoted};
 use crate::{Cause, Limits, Refusal, Source};
+use access::Client;
 use axum::extract::Query;
 use http::request::Parts;
 use http::{HeaderMap, Uri};
@@ -32,26 +33,26 @@ const NAME_BYTES: usize = 256;
 const KEY_BYTES: usize = 255;
 
 pub(super) fn read(head: &Parts, limits: &Limits) -> Result<Asked, Refusal> {
-    let read = reader(&head.headers)?;
+    let form = form(&head.headers)?;
     let encoding = content_encoding(&head.headers)?;
     Ok(Asked {
         source: Source::Envelopes,
         encoding,
-        read,
+        read: form.reader(),
         defaults: defaults(&head.uri)?,
-        idempotency_key: idempotency_key(&head.headers)?,
+        idempotency_key: idempotency_key(head, form)?,
         bounds: Bounds::of_http(&head.headers, encoding, limits),
     })
 }
 
 /// How the body is to be read, by its content type.
-fn reader(headers: &HeaderMap) -> Result<ReadBody, Refusal> {
+fn form(headers: &HeaderMap) -> Result<Form, Refusal> {
     let given = media_type(headers);
     if TYPES.contains(&given.as_str()) {
-        return Ok(read_body);
+        return Ok(Form::Told);
     }
     if given == LINES {
-        return Ok(read_lines);
+        return Ok(Form::Lines);
     }
     let detail = format!(
         "the content type {} is not read here: add the header \"Content-Type: application/x-ndjson\" \
@@ -115,8 +116,8 @@ fn set_dialect(defaults: &mut Defaults, value: String) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
-    let mut values = headers.get_all("idempotency-key").iter();
+fn idempotency_key(head: &Parts, form: Form) -> Result<Option<IdempotencyKey>, Refusal> {
+    let mut values = head.headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().unwrap_or_default();
     let good = (1..=KEY_BYTES).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -125,7 +126,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
             "Idempotency-Key takes one value of 1 to {KEY_BYTES} visible ASCII characters"
         )));
     }
-    Ok(Some(key.to_owned()))
+    let token = head.extensions.get::<Client>().and_then(Client::token_name).map(str::to_owned);
+    Ok(Some(IdempotencyKey { token, key: key.to_owned(), form: form.as_str() }))
 }
 
 fn bad(detail: String) -> Refusal {

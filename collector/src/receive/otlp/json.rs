@@ -16,8 +16,8 @@ use fields::{Attributes, EventFields, LogFields, OfRequest, OfResource, OfScope,
 use scalar::{Read, Scalar, hex};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use taxonomy::mend_surrogates;
 use taxonomy::signal::{Attribute, LogRecord, Resource, Span};
+use taxonomy::{mend_numbers, mend_surrogates};
 use value::Values;
 
 /// The names of enum values; their place is their number.
@@ -40,8 +40,9 @@ fn read(body: &[u8], signal: Signal, records: &mut impl Records) -> Result<(), R
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Refusal::new(Cause::Unreadable, "not an OTLP request in JSON: it must be an object"));
     }
-    // Half a character is not worth a span.
+    // Half a character is not worth a span, nor is a number that is too large.
     let body = mend_surrogates(body);
+    let body = mend_numbers(&body);
     let request: OfRequest<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
     let Some(resources) = request.list(signal).map_err(|what| Refusal::new(Cause::Unreadable, what))? else {
         return Ok(());

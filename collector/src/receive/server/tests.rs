@@ -258,3 +258,25 @@ async fn a_reset_stream_is_counted() {
     sleep(Duration::from_millis(100)).await;
     assert_eq!(fake.refused(), [(Source::OtlpTraces, Cause::Gone)]);
 }
+
+/// A peer that answers pings and asks for nothing holds no connection for ever; one that asks in time keeps it.
+#[tokio::test]
+async fn idle_http2_connections_are_closed() {
+    let limits = Limits { idle_timeout: Duration::from_millis(300), ..limits() };
+    let server = start(slow_router(Duration::ZERO), limits).await;
+    let mut client = h2(server.address).await;
+    let ask = |client: &mut Client| {
+        let request = http::Request::get(format!("http://{}/", server.address)).body(Body::empty()).unwrap();
+        client.send_request(request)
+    };
+    for _ in 0..4 {
+        assert_eq!(ask(&mut client).await.unwrap().status(), 200);
+        sleep(Duration::from_millis(150)).await;
+    }
+    let closed = async {
+        while server.connections.open() > 0 || !client.is_closed() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), closed).await.expect("the connection is closed");
+}

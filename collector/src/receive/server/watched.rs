@@ -3,7 +3,8 @@
 //! hyper times a head from the moment a connection falls idle, so one bound would have to serve both the idle
 //! and the slow. Here a head is timed from its first byte. And when hyper closes a connection whose sender is
 //! still writing (a body that was refused unread), what still comes is read and dropped for a moment: a plain
-//! close would reset the connection, and the sender would never see why it was refused.
+//! close would reset the connection, and the sender would never see why it was refused. A peer that does not read what it is
+//! sent is let go after a while.
 
 use std::io;
 use std::pin::Pin;
@@ -34,6 +35,17 @@ impl Heads {
     pub(super) fn begin(self: &Arc<Self>) -> Answering {
         self.begun.fetch_add(1, Ordering::AcqRel);
         Answering(Arc::clone(self))
+    }
+
+    /// Is ready when no request is open and none was begun for this long, or up to twice as long.
+    pub(super) async fn idle_for(&self, idle: Duration) {
+        loop {
+            let before = self.begun();
+            sleep(idle).await;
+            if self.begun() == before && !self.any_open() {
+                return;
+            }
+        }
     }
 
     fn begun(&self) -> u64 {
@@ -70,6 +82,10 @@ pub(super) struct Watched<S> {
     /// Runs while a head is overdue; boxed because hyper wants streams that can move.
     overdue: Option<Pin<Box<Sleep>>>,
     lingering: Option<Lingering>,
+    /// How long the peer may leave what we write unread.
+    stall_timeout: Duration,
+    /// Runs while it does.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 struct Lingering {
@@ -78,10 +94,20 @@ struct Lingering {
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, head_timeout: Duration, heads: Arc<Heads>) -> Self {
+    pub(super) fn new(stream: S, head_timeout: Duration, stall_timeout: Duration, heads: Arc<Heads>) -> Self {
         // A new connection has nothing to be idle about: its first head is due now.
         let overdue = Some(Box::pin(sleep(head_timeout)));
-        Self { stream, spoken: Spoken::Unknown(0), head_timeout, heads, begun: 0, overdue, lingering: None }
+        Self {
+            stream,
+            spoken: Spoken::Unknown(0),
+            head_timeout,
+            heads,
+            begun: 0,
+            overdue,
+            lingering: None,
+            stall_timeout,
+            stalled: None,
+        }
     }
 
     /// A head that is complete is not overdue.
@@ -101,6 +127,22 @@ impl<S> Watched<S> {
             io::ErrorKind::TimedOut,
             "the head of a request did not come in time",
         )))
+    }
+
+    /// What became of a write: an error when the peer has not read for too long.
+    fn unless_stalled<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stall_timeout = self.stall_timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stall_timeout)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read what it is sent")))
     }
 
     /// `came` was read: the timer of its head starts, unless it belongs to a request that is being answered.
@@ -143,11 +185,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.unless_stalled(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.unless_stalled(cx, flushed)
     }
 
     fn poll_write_vectored(
@@ -155,7 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.unless_stalled(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -189,5 +234,23 @@ impl Lingering {
             self.left = self.left.saturating_sub(buffer.filled().len());
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_is_let_go() {
+        let (ours, mut theirs) = duplex(16);
+        let minute = Duration::from_secs(60);
+        let mut watched = Watched::new(ours, minute, Duration::from_millis(200), Arc::default());
+        watched.write_all(&[7; 16]).await.unwrap();
+        theirs.read_exact(&mut [0; 16]).await.unwrap();
+        watched.write_all(&[7; 16]).await.unwrap();
+        let error = watched.write_all(&[7]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -1,8 +1,10 @@
 //! What there is to ask about: catalogs, schemas, tables with their columns. The engine itself is asked.
 
 use super::status::unwritable;
-use crate::engine::{CATALOG, SCHEMA, Session};
+use crate::engine::{CATALOG, SCHEMA};
 use crate::error::QueryError;
+use crate::statement::StatementText;
+use crate::worker::Session;
 use crate::{tables, types};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -108,14 +110,15 @@ async fn listed(session: &Session) -> Result<Vec<Listed>, Status> {
 /// The columns of a table as its rows come, each with the name of its type and what it holds.
 async fn columns_of(schema: &str, table: &str, session: &Session) -> Result<SchemaRef, QueryError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let prepared = session.prepare(&format!("SELECT * FROM {}.{}", quoted(schema), quoted(table))).await?;
+    let text = StatementText::plain(format!("SELECT * FROM {}.{}", quoted(schema), quoted(table)));
+    let described = session.describe(&text, None).await?;
     let field = |field: &Arc<Field>| {
         let about = if schema == SCHEMA { tables::columns::about(table, field.name()) } else { None };
         let mut said = HashMap::from([(TYPE_NAME.to_owned(), types::name_of(field.data_type()))]);
         said.extend(about.map(|about| (REMARKS.to_owned(), about.to_owned())));
         field.as_ref().clone().with_metadata(said)
     };
-    Ok(Arc::new(Schema::new(prepared.schema().fields().iter().map(field).collect::<Vec<_>>())))
+    Ok(Arc::new(Schema::new(described.schema.fields().iter().map(field).collect::<Vec<_>>())))
 }
 
 /// The columns of the answer to a question about primary keys, of which there are none.

@@ -1,5 +1,6 @@
 //! What a client holds in its hand between two calls: the statement, and the parameters that it has bound.
 
+use super::ipc;
 use super::status::invalid;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
@@ -61,6 +62,7 @@ impl Handle {
         if self.parameters.is_empty() {
             return Ok(None);
         }
+        ipc::check_stream(&self.parameters)?;
         let values = read(&self.parameters).map_err(|error| invalid(format!("the parameters: {error}")))?;
         Ok(Some(ParamValues::from(values)))
     }
@@ -70,7 +72,13 @@ impl Handle {
 async fn one_row(
     rows: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> Result<Option<RecordBatch>, Status> {
-    let mut batches = FlightRecordBatchStream::new_from_flight_data(rows.map_err(FlightError::from));
+    // A message of Flight brings its body along, whatever it says about it.
+    let checked = rows.map(|data| {
+        let data = data?;
+        ipc::check_message(&data.data_header, usize::MAX)?;
+        Ok::<_, Status>(data)
+    });
+    let mut batches = FlightRecordBatchStream::new_from_flight_data(checked.map_err(FlightError::from));
     let mut row: Option<RecordBatch> = None;
     while let Some(batch) = batches.next().await {
         let batch = batch.map_err(unreadable)?;

@@ -3,8 +3,11 @@
 use super::handle::Handle;
 use super::status::{invalid, unwritable};
 use super::{AUTHORIZATION, Door, catalog, info};
-use crate::engine::{Prepared, Rows, Session, Via};
+use crate::engine::Rows;
 use crate::error::QueryError;
+use crate::statement::{Description, StatementText};
+use crate::stats::Via;
+use crate::worker::Session;
 use access::Credentials;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -44,23 +47,19 @@ type Info = Response<FlightInfo>;
 
 impl Door {
     pub(super) fn session(&self) -> Session {
-        self.engine.session(Via::Flight)
+        self.service.session(Via::Flight)
     }
 
-    /// The statement of a handle, planned, with its parameters where they are bound.
-    pub(super) async fn prepared(&self, handle: &Handle) -> Result<Prepared, Status> {
-        let session = self.session();
-        let prepared = session.prepare(&handle.statement).await?;
-        match handle.parameters()? {
-            Some(parameters) => Ok(session.bind(&prepared, parameters)?),
-            None => Ok(prepared),
-        }
+    /// What is known of the statement of a handle, with its parameters where they are bound.
+    pub(super) async fn described(&self, handle: &Handle) -> Result<Description, Status> {
+        let text = StatementText::plain(handle.statement.as_str());
+        Ok(self.session().describe(&text, handle.parameters()?.as_ref()).await?)
     }
 
     async fn run(&self, handle: &Handle) -> Result<Data, Status> {
-        let prepared = self.prepared(handle).await?;
-        let rows = self.session().run(&prepared, ParamValues::List(Vec::new())).await?;
-        Ok(streamed(rows))
+        let text = StatementText::plain(handle.statement.as_str());
+        let values = handle.parameters()?.unwrap_or(ParamValues::List(Vec::new()));
+        Ok(streamed(self.session().run(&text, &values).await?.rows))
     }
 }
 
@@ -107,12 +106,12 @@ fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {
 }
 
 /// The columns that parameters come in. One whose type cannot be known is taken as text.
-fn parameters_of(prepared: &Prepared) -> Result<Schema, QueryError> {
+fn parameters_of(described: Description) -> Schema {
     let field = |(place, data_type): (usize, Option<DataType>)| {
         Field::new(format!("${}", place + 1), data_type.unwrap_or(DataType::Utf8), true)
     };
-    let types = prepared.parameters()?.into_iter();
-    Ok(Schema::new(types.enumerate().map(field).collect::<Vec<_>>()))
+    let types = described.parameters.into_iter().map(|parameter| parameter.inferred);
+    Schema::new(types.enumerate().map(field).collect::<Vec<_>>())
 }
 
 fn empty(schema: SchemaRef) -> Data {
@@ -121,7 +120,7 @@ fn empty(schema: SchemaRef) -> Data {
 
 /// The guard refuses whatever changes something; what passes it was sent to the wrong place.
 async fn no_update(session: Session, statement: &str) -> Status {
-    match session.prepare(statement).await {
+    match session.describe(&StatementText::plain(statement), None).await {
         Err(error) => error.into(),
         Ok(_) => invalid("the statement changes nothing: run it as a query"),
     }
@@ -159,8 +158,8 @@ impl FlightSqlService for Door {
         request: Request<FlightDescriptor>,
     ) -> Result<Info, Status> {
         let handle = Handle::new(query.query);
-        let prepared = self.prepared(&handle).await?;
-        found(request, prepared.schema(), &TicketStatementQuery { statement_handle: handle.bytes() })
+        let described = self.described(&handle).await?;
+        found(request, &described.schema, &TicketStatementQuery { statement_handle: handle.bytes() })
     }
 
     async fn do_get_statement(
@@ -177,11 +176,11 @@ impl FlightSqlService for Door {
         _: Request<Action>,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let handle = Handle::new(query.query);
-        let prepared = self.prepared(&handle).await?;
+        let described = self.described(&handle).await?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: handle.bytes(),
-            dataset_schema: schema_bytes(prepared.schema())?,
-            parameter_schema: schema_bytes(&parameters_of(&prepared)?)?,
+            dataset_schema: schema_bytes(&described.schema)?,
+            parameter_schema: schema_bytes(&parameters_of(described))?,
         })
     }
 
@@ -200,10 +199,10 @@ impl FlightSqlService for Door {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<DoPutPreparedStatementResult, Status> {
         let handle = Handle::read(&query.prepared_statement_handle)?;
-        let most = self.engine.limits().statement_bytes;
+        let most = self.service.limits().statement_bytes;
         let bound = handle.bound(request.into_inner(), most).await?;
         // Values that do not fit are better refused now.
-        self.prepared(&bound).await?;
+        self.described(&bound).await?;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(bound.bytes()) })
     }
 
@@ -213,8 +212,8 @@ impl FlightSqlService for Door {
         request: Request<FlightDescriptor>,
     ) -> Result<Info, Status> {
         let handle = Handle::read(&query.prepared_statement_handle)?;
-        let prepared = self.prepared(&handle).await?;
-        found(request, prepared.schema(), &query)
+        let described = self.described(&handle).await?;
+        found(request, &described.schema, &query)
     }
 
     async fn do_get_prepared_statement(
@@ -332,7 +331,7 @@ impl FlightSqlService for Door {
     }
 
     async fn do_get_sql_info(&self, query: CommandGetSqlInfo, _: Request<Ticket>) -> Result<Data, Status> {
-        let facts = info::server(self.engine.limits())?;
+        let facts = info::server(self.service.limits())?;
         Ok(whole(query.into_builder(&facts).build()?))
     }
 

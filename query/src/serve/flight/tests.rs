@@ -3,6 +3,8 @@
 use super::handle::Handle;
 use super::*;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::IpcWriteOptions;
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use datafusion::common::{ParamValues, ScalarValue};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -28,6 +30,17 @@ async fn a_handle_carries_the_statement_and_one_row_of_parameters() {
     let expected = ParamValues::from(vec![ScalarValue::from("it's ü"), ScalarValue::from(0_i64)]);
     assert_eq!(format!("{:?}", handle.parameters().unwrap().unwrap()), format!("{expected:?}"));
     assert!(Handle::new(String::new()).parameters().unwrap().is_none());
+}
+
+/// Eight bytes of a compressed buffer could ask for all memory of the server.
+#[tokio::test]
+async fn compressed_parameters_are_rejected_before_they_are_decoded() {
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+    let batches = stream::iter([rows(&["x"])]).map(Ok);
+    let data = FlightDataEncoderBuilder::new().with_options(options).build(batches).map_err(Status::from);
+    let status = Handle::new("SELECT $1, $2".to_owned()).bound(data, 1 << 20).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("compressed"), "{status}");
 }
 
 #[tokio::test]

@@ -76,10 +76,10 @@ impl FlightService for Wire {
 
     /// The columns of a statement, without running it.
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        let schema = match Self::command(&request.get_ref().cmd)? {
-            Command::CommandStatementQuery(query) => self.0.prepared(&Handle::new(query.query)).await?,
+        let described = match Self::command(&request.get_ref().cmd)? {
+            Command::CommandStatementQuery(query) => self.0.described(&Handle::new(query.query)).await?,
             Command::CommandPreparedStatementQuery(query) => {
-                self.0.prepared(&Handle::read(&query.prepared_statement_handle)?).await?
+                self.0.described(&Handle::read(&query.prepared_statement_handle)?).await?
             }
             _ => {
                 return Err(Status::unimplemented(
@@ -88,7 +88,7 @@ impl FlightService for Wire {
             }
         };
         let options = IpcWriteOptions::default();
-        let schema = SchemaResult::try_from(SchemaAsIpc::new(schema.schema(), &options));
+        let schema = SchemaResult::try_from(SchemaAsIpc::new(&described.schema, &options));
         schema.map(Response::new).map_err(|error| unwritable(&error))
     }
 

@@ -34,7 +34,17 @@ pub(crate) async fn register(context: &SessionContext) -> Result<()> {
     catalog.register_schema(PG_CATALOG, Arc::new(PgCatalog::new(inner).await?))?;
     functions::register(context);
     descriptions::register(context).await?;
-    information_schema::register(context, &catalog).await
+    information_schema::register(context, &catalog).await?;
+    number_tables(context).await
+}
+
+/// Gives every schema and table its number, in the order of their names: a client may ask one worker for the number, and
+/// another one for what has it.
+async fn number_tables(context: &SessionContext) -> Result<()> {
+    for numbered in ["pg_database", "pg_namespace", "pg_class"] {
+        context.sql(&format!("SELECT oid FROM {PG_CATALOG}.{numbered}")).await?.collect().await?;
+    }
+    Ok(())
 }
 
 /// `pg_catalog`, with our one database and our settings.

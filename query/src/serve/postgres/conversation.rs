@@ -3,15 +3,17 @@
 use super::Door;
 use super::columns::Columns;
 use super::command::Command;
+use super::described::Described;
 use super::failure::Failure;
 use super::inbox::Received;
 use super::message::Message;
 use super::outbox::Outbox;
-use super::planning;
 use super::portal::{Planned, Portal};
 use super::settings::{Outcome, Settings};
 use super::startup::Guest;
-use crate::engine::Session;
+use crate::engine::deep_stack;
+use crate::statement::{Origin, StatementText};
+use crate::worker::Session;
 use bytes::{BufMut, BytesMut};
 use datafusion::common::ParamValues;
 use pgwire::messages::PgWireBackendMessage as Reply;
@@ -22,9 +24,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Cursors and portals that a connection may have open.
 const PORTALS: usize = 100;
+
+/// What a prepared statement or a cursor takes beside its name and its text, about.
+pub(super) const NAME_BYTES: usize = 256;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -52,7 +58,10 @@ pub(super) struct Conversation {
     pub(super) door: Arc<Door>,
     guest: Guest,
     pub(super) outbox: Outbox,
-    pub(super) statements: HashMap<String, Arc<Planned>>,
+    /// Each with its part of the memory of the connection.
+    pub(super) statements: HashMap<String, (Arc<Planned>, OwnedSemaphorePermit)>,
+    /// What the connection may still keep.
+    kept: Arc<Semaphore>,
     pub(super) portals: HashMap<String, Portal>,
     transaction: TransactionStatus,
     /// What was set before `SET LOCAL`.
@@ -63,11 +72,13 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) fn new(door: Arc<Door>, guest: Guest, outbox: Outbox) -> Self {
+        let kept = Arc::new(Semaphore::new(door.kept_bytes()));
         Self {
             door,
             guest,
             outbox,
             statements: HashMap::new(),
+            kept,
             portals: HashMap::new(),
             transaction: TransactionStatus::Idle,
             before: None,
@@ -162,23 +173,53 @@ impl Conversation {
     }
 
     async fn query(&mut self, sql: String) -> Result<(), Trouble> {
-        let commands = self.read(&sql)?;
+        let commands = self.read(&sql).await?;
         if commands.is_empty() {
             self.outbox.put(&Reply::EmptyQueryResponse(EmptyQueryResponse::new()))?;
         }
-        let sql = Arc::from(sql);
-        for command in commands {
+        for (index, command) in commands.into_iter().enumerate() {
             self.check_transaction(&command)?;
-            let planned = self.plan(command, &sql, &[]).await?;
-            self.simple(planned).await?;
+            let text = self.text(sql.clone(), index, &[]);
+            match command {
+                Command::Query(_) => self.simple_rows(text).await?,
+                other => {
+                    let planned = self.plan(other, text).await?;
+                    self.simple(planned).await?;
+                }
+            }
         }
         self.ready().await
     }
 
-    /// The commands of a text, all of them allowed.
-    pub(super) fn read(&self, sql: &str) -> Result<Vec<Command>, Failure> {
-        let read = self.door.reader.read(sql, &self.guest.user, self.door.engine.limits());
+    /// One of the statements of a text, as it is passed on.
+    pub(super) fn text(&self, sql: String, index: usize, types: &[u32]) -> StatementText {
+        let origin = Origin::Postgres { user: self.guest.user.clone(), index, types: types.to_vec() };
+        StatementText { sql, origin }
+    }
+
+    /// The commands of a text, all of them allowed. Statements that give rows are read again where they run.
+    pub(super) async fn read(&self, sql: &str) -> Result<Vec<Command>, Failure> {
+        let (reader, limits) = (Arc::clone(&self.door.reader), *self.door.service.limits());
+        let (text, user) = (sql.to_owned(), self.guest.user.clone());
+        let turn = Arc::clone(&self.door.reading).acquire_owned().await;
+        let read = async move {
+            // Held until the text is read, even if nobody waits for it any more.
+            let _turn = turn;
+            reader.read(&text, &user, &limits)
+        };
+        let read = deep_stack::run(tokio::runtime::Handle::current(), read).await;
         read.map_err(|error| Failure::of(error, sql))
+    }
+
+    /// A part of what the connection may keep.
+    pub(super) fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Arc::clone(&self.kept).try_acquire_many_owned(bytes).map_err(|_| {
+            let most = self.door.kept_bytes() >> 10;
+            let message =
+                format!("prepared statements and cursors of this connection take more than {most} KiB");
+            Failure::error("53200", message).hint("DEALLOCATE or CLOSE some")
+        })
     }
 
     /// After an error, a transaction only waits for its end.
@@ -192,22 +233,32 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) async fn plan(
-        &self,
-        command: Command,
-        sql: &Arc<str>,
-        types: &[u32],
-    ) -> Result<Planned, Failure> {
+    pub(super) async fn plan(&self, command: Command, text: StatementText) -> Result<Planned, Failure> {
         Ok(match command {
-            Command::Query(question) => {
-                Planned::Rows(planning::plan(self.session(), question, sql, types).await?)
-            }
-            Command::Declare { name, hold, question } => {
-                let asked = planning::plan(self.session(), question, sql, types).await?;
-                Planned::Cursor { name, hold, asked }
+            Command::Query(_) => Planned::Rows(self.described(text).await?),
+            Command::Declare { name, hold, .. } => {
+                Planned::Cursor { name, hold, described: self.described(text).await? }
             }
             own => Planned::Own(own),
         })
+    }
+
+    async fn described(&self, text: StatementText) -> Result<Described, Failure> {
+        match self.session().describe(&text, None).await {
+            Ok(description) => Ok(Described::new(text, description)),
+            Err(error) => Err(Failure::of(error, &text.sql)),
+        }
+    }
+
+    /// Runs a statement that gives rows.
+    async fn simple_rows(&mut self, text: StatementText) -> Result<(), Trouble> {
+        let started = self.session().run(&text, &ParamValues::List(Vec::new())).await;
+        let started = started.map_err(|error| Failure::of(error, &text.sql))?;
+        let mut portal = Portal::running(text, started)?;
+        if let Some(columns) = portal.columns()? {
+            self.outbox.put(&Reply::RowDescription(columns.description()))?;
+        }
+        self.run(&mut portal, None).await.map(drop)
     }
 
     async fn simple(&mut self, planned: Planned) -> Result<(), Trouble> {
@@ -218,11 +269,7 @@ impl Conversation {
             return self.own(command, &[]).await;
         }
         let no_values = ParamValues::List(Vec::new());
-        let is_rows = matches!(planned, Planned::Rows(_));
         let mut portal = Portal::new(Arc::new(planned), no_values, Vec::new(), false);
-        if let Some(columns) = portal.columns()?.filter(|_| is_rows) {
-            self.outbox.put(&Reply::RowDescription(columns.description()))?;
-        }
         self.run(&mut portal, None).await.map(drop)
     }
 
@@ -237,12 +284,12 @@ impl Conversation {
                 self.open(name.clone(), cursor)?;
                 self.done("DECLARE CURSOR")?;
             }
-            Planned::Rows(asked) => {
+            Planned::Rows(described) => {
                 let sent = portal.send(&self.guest.session, &mut self.outbox, most).await?;
                 if !sent.ended {
                     return Ok(true);
                 }
-                self.done(&format!("{} {}", asked.tag, sent.rows))?;
+                self.done(&format!("{} {}", described.tag(), sent.rows))?;
             }
         }
         Ok(false)
@@ -256,7 +303,8 @@ impl Conversation {
         if self.portals.len() >= PORTALS {
             return Err(Failure::error("54000", format!("{PORTALS} cursors are open")).hint("close some"));
         }
-        self.portals.insert(name, portal);
+        let room = self.room(NAME_BYTES + name.len() + portal.bytes())?;
+        self.portals.insert(name, portal.with_room(room));
         Ok(())
     }
 
@@ -381,8 +429,9 @@ impl Conversation {
             self.statements.clear();
             return Ok("DEALLOCATE ALL");
         };
-        let known = self.statements.remove(name);
-        known.ok_or_else(|| Failure::error("26000", format!("there is no prepared statement '{name}'")))?;
+        if self.statements.remove(name).is_none() {
+            return Err(Failure::error("26000", format!("there is no prepared statement '{name}'")).into());
+        }
         Ok("DEALLOCATE")
     }
 

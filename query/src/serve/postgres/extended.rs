@@ -1,7 +1,8 @@
 //! The extended protocol: statements are parsed, given values, described and executed in steps of their own.
 
 use super::columns::Columns;
-use super::conversation::{Conversation, Trouble};
+use super::conversation::{Conversation, NAME_BYTES, Trouble};
+use super::described::Described;
 use super::failure::Failure;
 use super::message::{Bind, Target};
 use super::portal::{Planned, Portal};
@@ -12,7 +13,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use std::io;
 use std::sync::Arc;
 
-/// Statements that a connection may have prepared: each keeps its plan.
+/// Statements that a connection may have prepared.
 const STATEMENTS: usize = 1_000;
 
 impl Conversation {
@@ -21,7 +22,9 @@ impl Conversation {
             self.statements.remove("");
         }
         self.check_room(&name)?;
-        let mut commands = self.read(&sql)?;
+        // Taken before it is known what it is: whatever that is, it may keep its text.
+        let mut bytes = NAME_BYTES + name.len() + sql.len() + size_of_val(types);
+        let mut commands = self.read(&sql).await?;
         let planned = match commands.pop() {
             None => Planned::Nothing,
             Some(_) if !commands.is_empty() => {
@@ -29,10 +32,12 @@ impl Conversation {
             }
             Some(command) => {
                 self.check_transaction(&command)?;
-                self.plan(command, &Arc::from(sql), types).await?
+                self.plan(command, self.text(sql, 0, types)).await?
             }
         };
-        self.statements.insert(name, Arc::new(planned));
+        bytes += planned.described().map_or(0, Described::column_bytes);
+        let room = self.room(bytes)?;
+        self.statements.insert(name, (Arc::new(planned), room));
         Ok(self.outbox.put(&Reply::ParseComplete(ParseComplete::new()))?)
     }
 
@@ -49,8 +54,8 @@ impl Conversation {
 
     pub(super) fn bind(&mut self, bind: Bind) -> Result<(), Trouble> {
         let planned = Arc::clone(self.statement(&bind.statement)?);
-        let values = match planned.asked() {
-            Some(asked) => asked.values(&bind.values, &bind.formats)?,
+        let values = match planned.described() {
+            Some(described) => described.values(&bind.values, &bind.formats)?,
             None if bind.values.is_empty() => ParamValues::List(Vec::new()),
             None => return Err(Failure::error("08P01", "the statement has no parameters").into()),
         };
@@ -65,7 +70,7 @@ impl Conversation {
     }
 
     fn statement(&self, name: &str) -> Result<&Arc<Planned>, Failure> {
-        let known = self.statements.get(name);
+        let known = self.statements.get(name).map(|(planned, _)| planned);
         known.ok_or_else(|| Failure::error("26000", format!("there is no prepared statement '{name}'")))
     }
 
@@ -86,12 +91,12 @@ impl Conversation {
             }
             Target::Statement(name) => {
                 let planned = Arc::clone(self.statement(name)?);
-                let parameters = planned.asked().map_or(&[][..], |asked| &asked.parameters);
+                let parameters = planned.described().map_or(&[][..], |described| described.parameters());
                 let types = parameters.iter().map(|parameter| parameter.wire().oid()).collect();
                 self.outbox.put(&Reply::ParameterDescription(ParameterDescription::new(types)))?;
                 match planned.as_ref() {
                     Planned::Own(command) => self.own_columns(command, &[])?,
-                    Planned::Rows(asked) => Some(asked.columns(&[])?),
+                    Planned::Rows(described) => Some(described.columns(&[])?),
                     Planned::Nothing | Planned::Cursor { .. } => None,
                 }
             }

@@ -1,14 +1,12 @@
-//! Statements with parameters: what they are of, and what they become.
+//! Statements with parameters: which types they have, and what the engine makes of them.
 
-use super::columns::Columns;
-use super::command::Question;
-use super::failure::Failure;
+use super::command::{Command, Question};
+use super::reading::Reader;
 use super::values::{self, Parameter};
-use crate::engine::{Prepared, Session};
-use crate::error::QueryError;
+use crate::engine::{EngineSession, Prepared, Resolved};
+use crate::error::{Kind, QueryError};
+use crate::statement::Description;
 use arrow::datatypes::DataType;
-use bytes::Bytes;
-use datafusion::common::ParamValues;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo, Value,
@@ -21,33 +19,28 @@ use std::sync::Arc;
 /// Parameters that a statement can have: their number goes over the wire in two bytes.
 const MOST: usize = u16::MAX as usize;
 
-/// A question, planned.
-#[derive(Debug, Clone)]
-pub(super) struct Asked {
-    /// The text that errors point into.
-    pub(super) sql: Arc<str>,
-    pub(super) prepared: Prepared,
-    /// What the columns are called, if not as the engine calls them.
-    names: Option<Vec<String>>,
-    pub(super) parameters: Vec<Parameter>,
-    /// What the answer is called.
-    pub(super) tag: &'static str,
-}
-
-/// Plans a question. `declared` are the types of its parameters, as far as the client says.
-pub(super) async fn plan(
-    session: &Session,
-    question: Question,
-    sql: &Arc<str>,
-    declared: &[u32],
-) -> Result<Asked, Failure> {
+/// Plans one statement of a client's text. Needs a deep stack.
+pub(crate) async fn resolve(
+    session: &EngineSession,
+    reader: &Reader,
+    sql: &str,
+    user: &str,
+    index: usize,
+    types: &[u32],
+) -> Result<Resolved, QueryError> {
+    let mut commands = reader.read(sql, user, session.limits())?;
+    let command = (index < commands.len()).then(|| commands.swap_remove(index));
+    let Some(Command::Query(question) | Command::Declare { question, .. }) = command else {
+        return Err(QueryError::new(Kind::Internal, format!("statement {index} of the text has no rows")));
+    };
     let Question { mut statement, names } = question;
-    let mut declared: Vec<_> = declared.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
+    let mut declared: Vec<_> = types.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
     declare_lists(&mut statement, &mut declared);
-    let planned = inferred(session, &statement, &declared).await;
-    let (prepared, parameters) = planned.map_err(|error| Failure::of(error, sql))?;
-    let tag = if matches!(*statement, Statement::Explain(_)) { "EXPLAIN" } else { "SELECT" };
-    Ok(Asked { sql: Arc::clone(sql), prepared, names, parameters, tag })
+    let (prepared, parameters) = inferred(session, &statement, &declared).await?;
+    let schema = Arc::clone(prepared.schema());
+    let is_explain = matches!(*statement, Statement::Explain(_));
+    let parameters = parameters.into_iter().map(Parameter::described).collect();
+    Ok(Resolved { prepared, description: Description { schema, names, parameters, is_explain } })
 }
 
 /// What stands in `= ANY($1)` is a list, though clients do not always say so: of texts, then.
@@ -71,7 +64,7 @@ fn is_said(declared: &Type) -> bool {
 }
 
 async fn inferred(
-    session: &Session,
+    session: &EngineSession,
     statement: &Statement,
     declared: &[Option<Type>],
 ) -> Result<(Prepared, Vec<Parameter>), QueryError> {
@@ -121,11 +114,11 @@ fn loses(parameter: &Parameter) -> bool {
 }
 
 async fn bare(
-    session: &Session,
+    session: &EngineSession,
     statement: Statement,
     declared: &[Option<Type>],
 ) -> Result<(Prepared, Vec<Parameter>), QueryError> {
-    let prepared = session.prepare_statement(statement).await?;
+    let prepared = session.plan(statement).await?;
     let inferred = prepared.parameters()?;
     let parameter = |(place, inferred): (usize, &Option<DataType>)| Parameter {
         declared: declared.get(place).cloned().flatten(),
@@ -198,29 +191,4 @@ fn sql_type(wire: &Type) -> Option<SqlType> {
 
 fn array_of(item: SqlType) -> SqlType {
     SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None))
-}
-
-impl Asked {
-    /// The columns of the answer, in these formats.
-    pub(super) fn columns(&self, formats: &[i16]) -> Result<Columns, Failure> {
-        Columns::new(self.prepared.schema(), self.names.as_deref(), formats)
-    }
-
-    /// The values of the parameters, from what a client sent in these formats: none for text, one for all, or one each.
-    pub(super) fn values(&self, sent: &[Option<Bytes>], formats: &[i16]) -> Result<ParamValues, Failure> {
-        if sent.len() != self.parameters.len() {
-            let message =
-                format!("{} values were given for {} parameters", sent.len(), self.parameters.len());
-            return Err(Failure::error("08P01", message));
-        }
-        if formats.len() > 1 && formats.len() != sent.len() {
-            let message = format!("{} formats were given for {} values", formats.len(), sent.len());
-            return Err(Failure::error("08P01", message));
-        }
-        let format = |place: usize| formats.get(place).or(formats.first()).copied().unwrap_or(0);
-        let values = self.parameters.iter().zip(sent).enumerate();
-        let values =
-            values.map(|(place, (parameter, sent))| parameter.value(place + 1, sent.as_ref(), format(place)));
-        Ok(ParamValues::from(values.collect::<Result<Vec<_>, _>>()?))
-    }
 }

@@ -3,35 +3,38 @@
 use super::columns::{Columns, Encoding};
 use super::command::Command;
 use super::conversation::Trouble;
+use super::described::Described;
 use super::failure::Failure;
 use super::outbox::Outbox;
-use super::planning::Asked;
-use crate::engine::{Rows, Session};
+use crate::engine::Rows;
+use crate::statement::StatementText;
+use crate::worker::{Session, Started};
 use datafusion::common::ParamValues;
 use pgwire::messages::data::DataRow;
 use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// A statement that was read and planned.
 #[derive(Debug)]
 pub(super) enum Planned {
     /// There was nothing in it.
     Nothing,
-    Rows(Asked),
+    Rows(Described),
     /// A cursor to be opened; whether it outlives its transaction.
     Cursor {
         name: String,
         hold: bool,
-        asked: Asked,
+        described: Described,
     },
     /// Something of the connection's own.
     Own(Command),
 }
 
 impl Planned {
-    /// The question, if it is one.
-    pub(super) fn asked(&self) -> Option<&Asked> {
+    /// The statement that gives rows, if it is one.
+    pub(super) fn described(&self) -> Option<&Described> {
         match self {
-            Self::Rows(asked) | Self::Cursor { asked, .. } => Some(asked),
+            Self::Rows(described) | Self::Cursor { described, .. } => Some(described),
             Self::Nothing | Self::Own(_) => None,
         }
     }
@@ -48,6 +51,8 @@ pub(super) struct Portal {
     /// Whether its rows are fetched with `FETCH`.
     is_cursor: bool,
     progress: Progress,
+    /// Its part of the memory of its connection.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 enum Progress {
@@ -72,7 +77,35 @@ pub(super) struct Sent {
 
 impl Portal {
     pub(super) fn new(planned: Arc<Planned>, values: ParamValues, formats: Vec<i16>, hold: bool) -> Self {
-        Self { planned, values, formats, hold, is_cursor: false, progress: Progress::New }
+        let (is_cursor, progress, room) = (false, Progress::New, None);
+        Self { planned, values, formats, hold, is_cursor, progress, room }
+    }
+
+    /// A statement that runs already.
+    pub(super) fn running(text: StatementText, started: Started) -> Result<Self, Failure> {
+        let Started { description, rows } = started;
+        let described = Described::new(text, description);
+        let columns = described.columns(&[])?;
+        let mut portal =
+            Self::new(Arc::new(Planned::Rows(described)), ParamValues::List(Vec::new()), Vec::new(), false);
+        portal.progress = Progress::Running(Box::new(Running { rows, columns, batch: None }));
+        Ok(portal)
+    }
+
+    /// What it keeps, about. Its statement counts once more: it stays with the portal when it is deallocated.
+    pub(super) fn bytes(&self) -> usize {
+        let statement = self.planned.described().map_or(0, Described::bytes);
+        let values = match &self.values {
+            ParamValues::List(values) => values.iter().map(|value| value.value.size()).sum(),
+            ParamValues::Map(_) => 0,
+        };
+        statement + values + size_of_val(self.formats.as_slice())
+    }
+
+    /// Holds its part of the memory of its connection.
+    pub(super) fn with_room(mut self, room: OwnedSemaphorePermit) -> Self {
+        self.room = Some(room);
+        self
     }
 
     /// The cursor that a statement declares; its rows are text.
@@ -92,7 +125,7 @@ impl Portal {
 
     /// The columns, in other formats.
     pub(super) fn columns_in(&self, formats: &[i16]) -> Result<Option<Columns>, Failure> {
-        self.planned.asked().map(|asked| asked.columns(formats)).transpose()
+        self.planned.described().map(|described| described.columns(formats)).transpose()
     }
 
     /// The formats of what follows; every `FETCH` may ask for others.
@@ -131,10 +164,13 @@ impl Portal {
     }
 
     async fn start(&mut self, session: &Session) -> Result<(), Failure> {
-        let (Progress::New, Some(asked)) = (&self.progress, self.planned.asked()) else { return Ok(()) };
-        let columns = asked.columns(&self.formats)?;
-        let rows = session.run(&asked.prepared, self.values.clone()).await;
-        let rows = rows.map_err(|error| Failure::of(error, &asked.sql))?;
+        let (Progress::New, Some(described)) = (&self.progress, self.planned.described()) else {
+            return Ok(());
+        };
+        let started = session.run(&described.text, &self.values).await;
+        let rows = started.map_err(|error| Failure::of(error, &described.text.sql))?.rows;
+        // The columns are as they were described, even if the tables have changed since.
+        let columns = described.columns(&self.formats)?;
         self.progress = Progress::Running(Box::new(Running { rows, columns, batch: None }));
         Ok(())
     }
@@ -151,7 +187,7 @@ impl Portal {
                     Err(failure) => return Some(Err(failure)),
                 },
                 Err(error) => {
-                    let sql = self.planned.asked().map_or("", |asked| &asked.sql);
+                    let sql = self.planned.described().map_or("", |described| &described.text.sql);
                     return Some(Err(Failure::of(error, sql)));
                 }
             };

@@ -6,7 +6,7 @@ use super::inbox::{Inbox, Received};
 use super::message::Message;
 use super::outbox::Outbox;
 use super::startup::Turned;
-use access::{Scope, scram};
+use access::{Client, Scope, scram};
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use pgwire::messages::startup::Authentication;
@@ -17,19 +17,19 @@ pub(super) async fn prove(
     inbox: &mut Inbox,
     outbox: &mut Outbox,
     user: &str,
-) -> Result<(), Turned> {
+) -> Result<Client, Turned> {
     ask(outbox, Authentication::SASL(vec![scram::MECHANISM.to_owned()])).await?;
     let first = first_message(said(inbox).await?).ok_or_else(malformed)?;
     let (proof, reply) = door.gate.begin_proof(user, &first).map_err(|_| malformed())?;
     ask(outbox, Authentication::SASLContinue(reply.into())).await?;
     let last = String::from_utf8(said(inbox).await?.into()).map_err(|_| malformed())?;
     let proved = door.gate.end_proof(proof, &last, Scope::Query).await;
-    let reply = proved.map_err(|denied| {
+    let (reply, client) = proved.map_err(|denied| {
         Failure::fatal("28P01", denied.to_string())
             .hint("the user is the name of a token of the scope query, and the password the token")
     })?;
     outbox.put(&Reply::Authentication(Authentication::SASLFinal(reply.into())))?;
-    Ok(())
+    Ok(client)
 }
 
 async fn ask(outbox: &mut Outbox, question: Authentication) -> Result<(), Turned> {

@@ -49,7 +49,7 @@ const WRITING: [&str; 16] = [
 
 /// Reads statements.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     catalog: PostgresCompatibilityParser,
 }
 

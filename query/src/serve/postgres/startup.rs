@@ -1,13 +1,16 @@
 //! The first words with a client: who it is, and what it is told about us.
 
-use super::Door;
 use super::cancel::Registered;
 use super::failure::Failure;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::proof;
 use super::settings::{Outcome, SERVER_VERSION, Settings};
-use crate::engine::{CATALOG, Session, Via};
+use super::{Door, Slot};
+use crate::engine::CATALOG;
+use crate::stats::Via;
+use crate::worker::Session;
+use access::Client;
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
@@ -16,7 +19,7 @@ use pgwire::messages::startup::{
 };
 use std::collections::BTreeMap;
 use std::io;
-use tokio::sync::OwnedSemaphorePermit;
+use std::net::IpAddr;
 
 /// The longest message before startup, as PostgreSQL has it.
 const LONGEST: usize = 10_000;
@@ -30,8 +33,10 @@ pub(super) struct Guest {
     pub(super) session: Session,
     pub(super) settings: Settings,
     pub(super) place: Registered,
+    /// Who it is; says when its token stops being enough.
+    pub(super) client: Client,
     /// One of the connections that there may be.
-    pub(super) _slot: OwnedSemaphorePermit,
+    pub(super) _slot: Slot,
 }
 
 /// Why there is no guest.
@@ -61,6 +66,7 @@ pub(super) async fn welcome(
     inbox: &mut Inbox,
     outbox: &mut Outbox,
     is_encrypted: bool,
+    address: IpAddr,
 ) -> Result<Guest, Turned> {
     let asked = opening(door, inbox, outbox).await?;
     if door.tls.is_some() && !is_encrypted {
@@ -70,14 +76,15 @@ pub(super) async fn welcome(
     let user = asked.get("user").filter(|user| !user.is_empty());
     let user = user.ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
     // Whoever may not come in is not told how full it is.
-    authenticate(door, inbox, outbox, user).await?;
+    let client = authenticate(door, inbox, outbox, user).await?;
     check_database(&asked, user)?;
-    let slot = door.slot()?;
+    let slot = door.slot(address)?;
     let mut guest = Guest {
         user: user.clone(),
-        session: door.engine.session(Via::Postgres),
+        session: door.service.session(Via::Postgres),
         settings: Settings::default(),
         place: door.cancels.register()?,
+        client,
         _slot: slot,
     };
     guest.take_settings(&asked)?;
@@ -134,8 +141,13 @@ fn negotiate(outbox: &mut Outbox, version: u32, asked: &BTreeMap<String, String>
     outbox.put(&Reply::NegotiateProtocolVersion(NegotiateProtocolVersion::new(VERSION, unknown)))
 }
 
-async fn authenticate(door: &Door, inbox: &mut Inbox, outbox: &mut Outbox, user: &str) -> Result<(), Turned> {
-    if door.gate.asks() { proof::prove(door, inbox, outbox, user).await } else { Ok(()) }
+async fn authenticate(
+    door: &Door,
+    inbox: &mut Inbox,
+    outbox: &mut Outbox,
+    user: &str,
+) -> Result<Client, Turned> {
+    if door.gate.asks() { proof::prove(door, inbox, outbox, user).await } else { Ok(Client::anonymous()) }
 }
 
 /// There is one database. Clients that are given none name the user, or the one that is always there.

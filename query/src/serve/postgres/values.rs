@@ -9,6 +9,7 @@ mod numeric;
 pub(super) use array::words as words_of_list;
 
 use super::failure::Failure;
+use crate::statement::ParameterType;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use arrow_pg::datatypes::into_pg_type;
 use bytes::{Buf, Bytes};
@@ -29,6 +30,16 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
+    /// As the engine describes it.
+    pub(super) fn of_description(parameter: &ParameterType) -> Self {
+        Self { declared: parameter.declared.and_then(Type::from_oid), inferred: parameter.inferred.clone() }
+    }
+
+    /// As the engine is to describe it.
+    pub(super) fn described(self) -> ParameterType {
+        ParameterType { declared: self.declared.map(|declared| declared.oid()), inferred: self.inferred }
+    }
+
     /// The type that goes over the wire.
     pub(super) fn wire(&self) -> Type {
         let inferred = || self.inferred.as_ref().and_then(|data_type| into_pg_type(data_type).ok());

@@ -1,9 +1,13 @@
 //! Picks events out of stored batches, by the same conditions as SQL would.
+//!
+//! Conditions are worked out in the server itself and not in a worker process. So what they may do is a list: they
+//! compare, and build nothing that is larger than what they are given.
 
 use super::asked::Asked;
+use crate::engine::deep_stack;
 use crate::error::{Kind, QueryError};
 use crate::tables::{self, Columns};
-use crate::{guard, types};
+use crate::{functions, guard, types};
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::prep_null_mask_filter;
 use arrow::datatypes::DataType;
@@ -12,11 +16,71 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, ExprSchemable, utils::conjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, utils::conjunction};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 use store::Table;
+use taxonomy::Rules;
+use tokio::runtime::Handle;
+
+/// The functions that conditions may call: none of them builds something larger than what it is given.
+const FUNCTIONS: [&str; 46] = [
+    "abs",
+    "btrim",
+    "canonical",
+    "category",
+    "ceil",
+    "character_length",
+    "coalesce",
+    "contains",
+    "current_date",
+    "current_time",
+    "date_part",
+    "date_trunc",
+    "ends_with",
+    "floor",
+    "greatest",
+    "json_as_text",
+    "json_contains",
+    "json_get",
+    "json_get_bool",
+    "json_get_float",
+    "json_get_int",
+    "json_get_json",
+    "json_get_str",
+    "json_length",
+    "least",
+    "left",
+    "length",
+    "lower",
+    "ltrim",
+    "now",
+    "nullif",
+    "octet_length",
+    "regexp_like",
+    "right",
+    "round",
+    "rtrim",
+    "split_part",
+    "starts_with",
+    "strpos",
+    "substr",
+    "template",
+    "time_bucket",
+    "to_date",
+    "to_timestamp",
+    "trunc",
+    "upper",
+];
+
+/// Plans conditions.
+#[derive(Debug, Clone)]
+pub(super) struct Conditions {
+    /// Functions, and no tables.
+    state: Arc<SessionState>,
+}
 
 /// What events must be like.
 #[derive(Debug)]
@@ -32,9 +96,27 @@ struct Wanted {
     columns: Columns,
 }
 
+impl Conditions {
+    pub(super) fn new(rules: &Arc<Rules>) -> Result<Self, QueryError> {
+        let context = SessionContext::new_with_config(crate::engine::config());
+        functions::register(&context, rules)?;
+        Ok(Self { state: Arc::new(context.state()) })
+    }
+
+    /// Plans the conditions that somebody asks for.
+    pub(super) async fn filter(&self, asked: Asked) -> Result<(Asked, Filter), QueryError> {
+        let state = Arc::clone(&self.state);
+        deep_stack::run(Handle::current(), async move {
+            let filter = Filter::new(&asked, &state)?;
+            Ok((asked, filter))
+        })
+        .await
+    }
+}
+
 impl Filter {
-    /// Plans the conditions.
-    pub(super) fn new(asked: &Asked, state: &SessionState) -> Result<Self, QueryError> {
+    /// Plans the conditions. Needs a deep stack.
+    fn new(asked: &Asked, state: &SessionState) -> Result<Self, QueryError> {
         let schema = tables::schema_of(Table::Events);
         let named = DFSchema::try_from_qualified_schema(Table::Events.name(), &schema)?;
         let mut conditions = Vec::new();
@@ -86,12 +168,87 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
             QueryError::new(Kind::Invalid, "a condition has no parameters").hint("write the value itself")
         );
     }
+    let mut refused = None;
+    let is_refused = |part: &Expr| {
+        refused = refusal(part);
+        Ok(refused.is_some())
+    };
+    if expression.exists(is_refused)? {
+        let what = refused.unwrap_or_default();
+        let message = format!("{what} is not allowed in a condition, which compares and builds nothing");
+        return Err(QueryError::new(Kind::Refused, message).hint("ask such a question with faultline sql"));
+    }
     match expression.get_type(schema)? {
         DataType::Boolean => Ok(expression),
         other => {
             let message = format!("the condition is a {}, neither true nor false", types::name_of(&other));
             Err(QueryError::new(Kind::Invalid, message).hint("compare it, as in severity = 'critical'"))
         }
+    }
+}
+
+/// What a part of a condition does that is not allowed.
+fn refusal(part: &Expr) -> Option<String> {
+    match part {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => Some("||".to_owned()),
+        Expr::BinaryExpr(BinaryExpr { op, right, .. }) if is_pattern(*op) && !is_literal(right) => {
+            Some(format!("a pattern that is not written out, after {op},"))
+        }
+        Expr::Like(like) | Expr::SimilarTo(like) if !is_literal(&like.pattern) => {
+            Some("a pattern that is not written out".to_owned())
+        }
+        Expr::ScalarFunction(call) if !FUNCTIONS.contains(&call.name()) => Some(format!("{}()", call.name())),
+        Expr::ScalarFunction(call)
+            if call.name() == "regexp_like" && !call.args.get(1).is_some_and(is_literal) =>
+        {
+            Some("a pattern that is not written out".to_owned())
+        }
+        Expr::Alias(_)
+        | Expr::Column(_)
+        | Expr::Literal(..)
+        | Expr::BinaryExpr(_)
+        | Expr::Like(_)
+        | Expr::SimilarTo(_)
+        | Expr::Not(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Negative(_)
+        | Expr::Between(_)
+        | Expr::Case(_)
+        | Expr::Cast(_)
+        | Expr::TryCast(_)
+        | Expr::ScalarFunction(_)
+        | Expr::InList(_) => None,
+        other => Some(format!("{other}")),
+    }
+}
+
+fn is_pattern(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::RegexMatch
+            | Operator::RegexIMatch
+            | Operator::RegexNotMatch
+            | Operator::RegexNotIMatch
+            | Operator::LikeMatch
+            | Operator::ILikeMatch
+            | Operator::NotLikeMatch
+            | Operator::NotILikeMatch
+    )
+}
+
+/// A value that is written out, as whatever type.
+fn is_literal(part: &Expr) -> bool {
+    match part {
+        Expr::Literal(..) => true,
+        Expr::Cast(cast) => is_literal(&cast.expr),
+        _ => false,
     }
 }
 

@@ -3,9 +3,8 @@
 use super::filter::Filter;
 use super::message::{self, Place};
 use super::recent::{self, Recent};
-use crate::engine::Engine;
 use crate::error::{Kind, QueryError};
-use crate::source::Source;
+use crate::worker::{LiveStore, QueryService};
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use std::sync::{Arc, OnceLock};
@@ -53,13 +52,13 @@ pub(super) struct Follower {
 impl Follower {
     /// Begins after a place, or now.
     pub(super) fn new(
-        engine: &Engine,
+        service: &QueryService,
         filter: Filter,
         after: Option<Place>,
         sender: mpsc::Sender<String>,
         ending: Arc<OnceLock<&'static str>>,
     ) -> Result<Self, QueryError> {
-        let Source::Live { hot, keeper, .. } = engine.source() else {
+        let Some(LiveStore { hot, keeper }) = service.live() else {
             return Err(QueryError::new(Kind::Invalid, "only a running server has live events"));
         };
         let sealed = keeper.lake().map_or(0, |lake| lake.table(Table::Events).1);

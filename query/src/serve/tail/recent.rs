@@ -1,10 +1,9 @@
 //! The newest events that are stored already, to begin with.
 
 use super::asked::Asked;
-use crate::engine::Session;
 use crate::error::QueryError;
+use crate::worker::Session;
 use arrow::array::{AsArray, RecordBatch};
-use datafusion::common::ParamValues;
 use std::collections::HashMap;
 use store::{Table, json};
 
@@ -26,8 +25,7 @@ pub(super) async fn newest(asked: &Asked, session: &Session) -> Result<Recent, Q
         "SELECT * FROM (SELECT {columns} FROM events WHERE {condition} ORDER BY time DESC LIMIT {most}) \
          ORDER BY time"
     );
-    let prepared = session.prepare(&statement).await?;
-    let mut rows = session.run(&prepared, ParamValues::List(Vec::new())).await?;
+    let mut rows = session.query(&statement).await?;
     let mut recent = Recent::default();
     while let Some(batch) = rows.next().await {
         recent.add(&batch?);

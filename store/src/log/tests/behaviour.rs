@@ -154,6 +154,33 @@ fn a_log_that_is_full_can_be_opened_and_released() {
     store(&log, vec![2; 500]).unwrap();
 }
 
+/// Scenario: a log that nobody releases is filled until it refuses, and opened again, closed or killed, many times.
+/// Guarantee: it stays within its size, but for the rest of one group and the header of a segment; everything that was
+/// acknowledged is read back.
+#[test]
+fn the_size_holds_over_restarts() {
+    for is_killed in [false, true] {
+        let mut disk = SimDisk::new(1);
+        let limit = LogOptions { max_bytes: 128 << 10, ..options() };
+        let mut stored = 0;
+        for round in 0..12 {
+            let (log, _, records) = open(&disk, limit.clone());
+            assert_eq!(records.len(), stored, "round {round}");
+            while store(&log, vec![1; 3000]).is_ok() {
+                stored += 1;
+            }
+            assert_eq!(store(&log, vec![1; 3000]), Err(CommitError::Full));
+            let on_disk: u64 = disk.list(Path::new(FOLDER)).unwrap().iter().map(|file| file.bytes).sum();
+            let most = limit.max_bytes + (limit.group_bytes as u64) + (8 << 10);
+            assert!(on_disk <= most && log.stats().bytes <= most, "round {round}: {on_disk} bytes");
+            if is_killed {
+                disk = disk.after_kill();
+            }
+            drop(log);
+        }
+    }
+}
+
 #[test]
 fn what_can_never_be_stored_is_refused_alone() {
     let disk = SimDisk::new(1);

@@ -193,3 +193,82 @@ fn a_release_that_fails_is_tried_again() {
     drop(log);
     assert_eq!(open(&disk, options()).1.damaged, 0);
 }
+
+/// Scenario: a log on a real disk is removed, renamed, or replaced by another folder, or loses the segment that is being
+/// written.
+/// Guarantee: nothing is acknowledged that the next start would not find; when the folder is back, so is the log, without a
+/// restart.
+#[test]
+fn what_nobody_would_find_again_is_not_acknowledged() {
+    use std::fs;
+    type Harm = fn(&Path, &Path);
+    let remove: Harm = |data, _| fs::remove_dir_all(data).unwrap();
+    let rename: Harm = |data, aside| fs::rename(data, aside).unwrap();
+    let replace: Harm = |data, aside| {
+        fs::rename(data, aside).unwrap();
+        fs::create_dir_all(data.join("log")).unwrap();
+    };
+    let rename_log: Harm = |data, aside| fs::rename(data.join("log"), aside).unwrap();
+    let replace_log: Harm = |data, aside| {
+        fs::rename(data.join("log"), aside).unwrap();
+        fs::create_dir(data.join("log")).unwrap();
+    };
+    for (name, harm, segments) in [
+        ("removed", remove, 32 << 10),
+        ("renamed", rename, 32 << 10),
+        ("replaced", replace, 32 << 10),
+        ("log renamed", rename_log, 32 << 10),
+        ("log replaced", replace_log, 32 << 10),
+        // Also where every record needs a new segment.
+        ("renamed", rename, 64),
+        ("replaced", replace, 64),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, aside) = (folder.path().join("data"), folder.path().join("aside"));
+        let options = LogOptions { segment_bytes: segments, ..options() };
+        let (log, _) = Log::open(Arc::new(RealDisk), &data.join("log"), options, &mut |_| {}).unwrap();
+        store(&log, "before").unwrap();
+        log.is_in_place().unwrap();
+        harm(&data, &aside);
+        for _ in 0..3 {
+            let refused = store(&log, "after").unwrap_err();
+            assert!(
+                matches!(&refused, CommitError::Displaced(why) if why.contains("removed")),
+                "{name}: {refused}"
+            );
+        }
+        assert!(matches!(log.is_in_place(), Err(CommitError::Displaced(_))), "{name}");
+        let stats = log.stats();
+        assert!(stats.displaced && stats.failing && stats.refused_displaced >= 3, "{name}: {stats:?}");
+        if name == "replaced" {
+            assert_eq!(fs::read_dir(data.join("log")).unwrap().count(), 0, "nothing is written there");
+        }
+        if name == "renamed" {
+            fs::rename(&aside, &data).unwrap();
+            log.is_in_place().unwrap();
+            store(&log, "again").unwrap();
+            log.close();
+            let mut found = Vec::new();
+            read(&RealDisk, &data.join("log"), &mut |record| found.push(record.payload.to_vec()));
+            assert_eq!(found, [b"before".to_vec(), b"again".to_vec()]);
+        }
+    }
+}
+
+/// Scenario: the segment that is being written is removed.
+/// Guarantee: the next record is refused, and the one after it is stored in another segment.
+#[test]
+fn a_segment_that_is_removed_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, _) = Log::open(Arc::new(RealDisk), folder.path(), options(), &mut |_| {}).unwrap();
+    store(&log, "before").unwrap();
+    // The next one may have been made already.
+    let oldest = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).min().unwrap();
+    std::fs::remove_file(oldest).unwrap();
+    assert!(matches!(store(&log, "refused"), Err(CommitError::Displaced(_))));
+    store(&log, "after").unwrap();
+    log.close();
+    let mut found = Vec::new();
+    read(&RealDisk, folder.path(), &mut |record| found.push(record.payload.to_vec()));
+    assert_eq!(found, [b"after".to_vec()]);
+}

@@ -1,7 +1,7 @@
 //! Attributes and values of OTLP/JSON.
 
 use super::fields::{AnyFields, Attributes, KeyValue};
-use super::scalar::Read;
+use super::scalar::{Read, Scalar};
 use crate::Limits;
 use crate::receive::otlp::value::{JSON_BYTES, JsonText};
 use base64::Engine;
@@ -55,7 +55,7 @@ impl Values {
         Ok(match any {
             AnyFields { string_value: Some(text), .. } => Value::Text(text.text("stringValue")?),
             AnyFields { bool_value: Some(value), .. } => Value::Bool(value.bool("boolValue")?),
-            AnyFields { int_value: Some(number), .. } => Value::Int(number.signed("intValue")?),
+            AnyFields { int_value: Some(number), .. } => int(number)?,
             AnyFields { double_value: Some(number), .. } => Value::Double(number.double("doubleValue")?),
             AnyFields { array_value: Some(raw), .. } => self.nested(raw, write_list)?,
             AnyFields { kvlist_value: Some(raw), .. } => self.nested(raw, write_map)?,
@@ -95,6 +95,22 @@ impl Values {
         self.budget = self.budget.saturating_sub(out.text.len());
         Value::Json(Cow::Owned(out.text))
     }
+}
+
+/// A whole number; one of more than 64 bits is kept as a text.
+fn int(number: Scalar<'_>) -> Read<Value<'_>> {
+    match (number.signed("intValue"), number) {
+        (Ok(number), _) => Ok(Value::Int(number)),
+        (Err(_), Scalar::Text(text)) if is_number(text.trim()) => Ok(Value::Text(text)),
+        (Err(_), Scalar::Unsigned(number)) => Ok(Value::Text(Cow::Owned(number.to_string()))),
+        (Err(_), Scalar::Float(number)) => Ok(Value::Double(number)),
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// True for digits, with or without an exponent; not for the words that Rust reads as numbers too.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && text.parse::<f64>().is_ok()
 }
 
 type WriteNested = fn(&Json, usize, &mut JsonText);
@@ -145,9 +161,12 @@ fn write_map(map: &Json, depth: usize, out: &mut JsonText) {
 }
 
 fn write_int(value: &Json, out: &mut JsonText) {
-    match value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()) {
-        Some(number) => out.display(number),
-        None => out.null(),
+    match (value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()), value) {
+        (Some(number), _) => out.display(number),
+        // More than 64 bits.
+        (None, Json::String(text)) if is_number(text.trim()) => out.string(text),
+        (None, Json::Number(number)) => out.display(number),
+        (None, _) => out.null(),
     }
 }
 

@@ -41,7 +41,7 @@ impl Via {
 
 /// How a statement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// All rows were taken.
     Answered,
     /// It was refused, or went wrong.
@@ -77,7 +77,7 @@ struct Counters {
 }
 
 impl Stats {
-    pub(super) fn count(&self, via: Via, end: End, took: Duration) {
+    pub(crate) fn count(&self, via: Via, end: End, took: Duration) {
         let counters = &self.0[via as usize];
         counters.ends[end as usize].fetch_add(1, Relaxed);
         counters.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
@@ -87,7 +87,7 @@ impl Stats {
         }
     }
 
-    pub(super) fn of(&self, via: Via) -> ViaStats {
+    pub(crate) fn of(&self, via: Via) -> ViaStats {
         let counters = &self.0[via as usize];
         let [answered, failed, stopped] = counters.ends.each_ref().map(|count| count.load(Relaxed));
         let mut sum = 0;
@@ -102,20 +102,20 @@ impl Stats {
 
 /// A statement that runs: counted once, when it ends or is left.
 #[derive(Debug)]
-pub(super) struct Running {
-    stats: Option<Arc<super::Shared>>,
+pub(crate) struct Running {
+    stats: Option<Arc<Stats>>,
     via: Via,
     began: Instant,
 }
 
 impl Running {
-    pub(super) fn new(shared: Arc<super::Shared>, via: Via, began: Instant) -> Self {
-        Self { stats: Some(shared), via, began }
+    pub(crate) fn new(stats: Arc<Stats>, via: Via, began: Instant) -> Self {
+        Self { stats: Some(stats), via, began }
     }
 
-    pub(super) fn end(&mut self, end: End) {
-        if let Some(shared) = self.stats.take() {
-            shared.stats.count(self.via, end, self.began.elapsed());
+    pub(crate) fn end(&mut self, end: End) {
+        if let Some(stats) = self.stats.take() {
+            stats.count(self.via, end, self.began.elapsed());
         }
     }
 }

@@ -1,0 +1,63 @@
+//! The engine's catalog in the order of its names.
+//!
+//! PostgreSQL clients ask for the number (`oid`) of a table, and then for its columns by that number. The numbers are given
+//! out in the order in which names are listed, and each worker process gives them out for itself: so that order must be the
+//! same in all of them, and the engine's own catalog lists names in the order of a hash table.
+
+use async_trait::async_trait;
+use datafusion::catalog::{
+    CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
+};
+use datafusion::common::Result;
+use datafusion::logical_expr::TableType;
+use std::sync::Arc;
+
+/// Schemas in the order of their names.
+#[derive(Debug, Default)]
+pub(super) struct OrderedCatalog(MemoryCatalogProvider);
+
+impl CatalogProvider for OrderedCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        sorted(self.0.schema_names())
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        self.0.schema(name)
+    }
+
+    fn register_schema(
+        &self,
+        name: &str,
+        schema: Arc<dyn SchemaProvider>,
+    ) -> Result<Option<Arc<dyn SchemaProvider>>> {
+        self.0.register_schema(name, schema)
+    }
+}
+
+/// The tables of a schema in the order of their names.
+#[derive(Debug)]
+pub(super) struct OrderedSchema(pub(super) Arc<MemorySchemaProvider>);
+
+#[async_trait]
+impl SchemaProvider for OrderedSchema {
+    fn table_names(&self) -> Vec<String> {
+        sorted(self.0.table_names())
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.0.table(name).await
+    }
+
+    async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
+        self.0.table_type(name).await
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.table_exist(name)
+    }
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
+}

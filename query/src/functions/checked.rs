@@ -1,0 +1,156 @@
+//! Arithmetic with integers that fails instead of wrapping around: `+`, `-` between and before them, `*` and `sum`.
+//!
+//! The engine's own gives -9223372036854775808 for 9223372036854775807 + 1, and a dashboard would show it.
+
+mod sum;
+
+pub(super) use sum::function as sum;
+
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::physical_expr_common::datum::apply;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The operators that can overflow.
+const OPERATORS: [Operator; 3] = [Operator::Plus, Operator::Minus, Operator::Multiply];
+
+/// Puts a function in the place of an operator between two integers. A chain becomes one function, however long it is:
+/// whoever asks for the type of a nested call asks all that are in it, again and again.
+pub(super) fn rewritten(expr: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_integer = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
+    let is_checked = |side: &Expr| checked_operators(side).is_some() || is_integer(side);
+    if !OPERATORS.contains(&expr.op) || !is_checked(&expr.left) || !is_integer(&expr.right) {
+        return Transformed::no(Expr::BinaryExpr(expr));
+    }
+    let mut operators = checked_operators(&expr.left).map(<[Operator]>::to_vec).unwrap_or_default();
+    let mut args = match *expr.left {
+        Expr::ScalarFunction(call) if !operators.is_empty() => call.args,
+        left => vec![left],
+    };
+    operators.push(expr.op);
+    args.push(*expr.right);
+    let function = Arc::new(ScalarUDF::from(Checked::new(operators)));
+    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+}
+
+/// The operators of a chain that was rewritten.
+fn checked_operators(expr: &Expr) -> Option<&[Operator]> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    call.func.inner().downcast_ref::<Checked>().map(|checked| checked.operators.as_slice())
+}
+
+/// Puts the function in the place of a sign before an integer: `-x` is `0 - x`, of the type of `x`.
+pub(super) fn negated(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let zero = expr.get_type(schema).ok().filter(DataType::is_signed_integer);
+    match zero.and_then(|data_type| ScalarValue::new_zero(&data_type).ok()) {
+        Some(zero) => {
+            let left = Box::new(Expr::Literal(zero, None));
+            let difference = BinaryExpr { left, op: Operator::Minus, right: Box::new(expr) };
+            rewritten(difference, schema)
+        }
+        None => Transformed::no(Expr::Negative(Box::new(expr))),
+    }
+}
+
+/// Operators between integers, from left to right, that fail when a result does not fit.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    operators: Vec<Operator>,
+    signature: Signature,
+}
+
+/// One operator of a chain, with the types that its sides are brought to.
+struct Step {
+    operator: Operator,
+    left: DataType,
+    right: DataType,
+    result: DataType,
+}
+
+impl Checked {
+    fn new(operators: Vec<Operator>) -> Self {
+        Self { operators, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    /// The chain between arguments of these types.
+    fn steps(&self, given: &[DataType]) -> Result<Vec<Step>> {
+        let Some((first, rest)) = given.split_first().filter(|(_, rest)| rest.len() == self.operators.len())
+        else {
+            return internal_err!("an operator has two sides");
+        };
+        let mut before = first.clone();
+        let step = |(operator, right): (&Operator, &DataType)| {
+            let (left, right) = BinaryTypeCoercer::new(&before, operator, right).get_input_types()?;
+            let result = BinaryTypeCoercer::new(&left, operator, &right).get_result_type()?;
+            before = result.clone();
+            Ok(Step { operator: *operator, left, right, result })
+        };
+        self.operators.iter().zip(rest).map(step).collect()
+    }
+
+    /// The chain as it would be written.
+    fn written(&self, args: &[Expr]) -> String {
+        let name = |arg: &Expr| match checked_operators(arg) {
+            Some(_) => format!("({})", arg.schema_name()),
+            None => arg.schema_name().to_string(),
+        };
+        let mut text = args.first().map(name).unwrap_or_default();
+        for (operator, arg) in self.operators.iter().zip(args.iter().skip(1)) {
+            let _ = write!(text, " {operator} {}", name(arg));
+        }
+        text
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        "checked"
+    }
+
+    /// Without the operators, `a + b` and `a - b` would have one name.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.written(args))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let steps = self.steps(given)?;
+        let first = steps.first().map(|step| step.left.clone());
+        Ok(first.into_iter().chain(steps.into_iter().map(|step| step.right)).collect())
+    }
+
+    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
+        match self.steps(given)?.pop() {
+            Some(last) => Ok(last.result),
+            None => internal_err!("an operator has two sides"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        let mut values = args.args.into_iter();
+        let Some(mut result) = values.next() else { return internal_err!("an operator has two sides") };
+        for (step, right) in self.steps(&types)?.iter().zip(values) {
+            let left = result.cast_to(&step.left, None)?;
+            let right = right.cast_to(&step.right, None)?;
+            result = match step.operator {
+                Operator::Plus => apply(&left, &right, numeric::add),
+                Operator::Minus => apply(&left, &right, numeric::sub),
+                _ => apply(&left, &right, numeric::mul),
+            }?;
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,236 @@
+//! Bounds on the shape of a statement, so that parsing, planning, optimising and dropping it fit on a stack.
+//!
+//! What always holds: [`check_tokens`] comes before the parser and holds for every shape that a grammar can have, since
+//! a tree cannot be deeper than the tokens that are open at one place. [`check`] comes after it, is exact, and is what a
+//! user meets.
+
+use crate::error::{Kind, Limit, QueryError};
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, GroupByExpr, ObjectName, Query, Select, TableFactor, Visit, Visitor,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// How often `EXPLAIN` may stand in a statement: the parser recurses for each.
+const EXPLAINS: usize = 8;
+/// Tokens between two commas, added up over all parentheses that are open there: nothing can nest deeper than that.
+const OPEN_TOKENS: usize = 4_096;
+/// How deep expressions may nest; a chain such as `a OR b OR c` nests once for each operator.
+const DEPTH: usize = 400;
+/// Expressions of a statement, values of lists included.
+const EXPRESSIONS: usize = 20_000;
+/// Tables and `SELECT`s of a statement. A common table expression counts as often as it is named.
+const RELATIONS: usize = 512;
+/// Sets of columns by which rows are grouped: `CUBE` of n columns has 2^n.
+const GROUPING_SETS: usize = 256;
+
+/// Refuses a text that could become a tree too deep to be dropped.
+pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
+    // A token has a byte at least.
+    if sql.len() <= OPEN_TOKENS {
+        return Ok(());
+    }
+    // What is no token is the parser's to explain.
+    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize() else { return Ok(()) };
+    let mut open = vec![0_usize];
+    let (mut sum, mut commas, mut explains) = (0_usize, 0_usize, 0_usize);
+    for token in tokens {
+        commas += usize::from(token == Token::Comma);
+        explains += usize::from(matches!(&token, Token::Word(word) if word.keyword == Keyword::EXPLAIN));
+        if commas > EXPRESSIONS {
+            return Err(too_many_expressions());
+        }
+        if explains > EXPLAINS {
+            return Err(too_complex(format!("EXPLAIN stands more than {EXPLAINS} times in the statement")));
+        }
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::Comma | Token::SemiColon => sum -= open.last_mut().map(std::mem::take).unwrap_or_default(),
+            Token::LParen | Token::LBracket | Token::LBrace => open.push(0),
+            Token::RParen | Token::RBracket | Token::RBrace if open.len() > 1 => {
+                sum -= open.pop().unwrap_or_default();
+            }
+            _ => {}
+        }
+        if let Some(last) = open.last_mut() {
+            *last += 1;
+            sum += 1;
+        }
+        if sum > OPEN_TOKENS {
+            return Err(too_complex(format!("more than {OPEN_TOKENS} words and signs stand in a row")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a statement that is too deep, too wide, or would read too many tables.
+pub(super) fn check(statement: &ast::Statement) -> Result<(), QueryError> {
+    measured(statement)
+}
+
+/// Refuses an expression that is too deep or too wide.
+pub(super) fn check_expression(expression: &Expr, depth: usize) -> Result<(), QueryError> {
+    let mut measure = Measure { most_depth: depth, ..Measure::default() };
+    broken(expression.visit(&mut measure))
+}
+
+fn measured(visited: &impl Visit) -> Result<(), QueryError> {
+    broken(visited.visit(&mut Measure::default()))
+}
+
+fn broken(flow: ControlFlow<QueryError>) -> Result<(), QueryError> {
+    match flow {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+fn too_complex(message: String) -> QueryError {
+    QueryError::new(Kind::Limit(Limit::Statement), message)
+        .hint("use IN or a join instead of long chains, or ask in several statements")
+}
+
+fn too_many_expressions() -> QueryError {
+    too_complex(format!("the statement has more than {EXPRESSIONS} expressions"))
+}
+
+/// Walks over a statement and stops at the first bound that it passes.
+struct Measure {
+    most_depth: usize,
+    depth: usize,
+    expressions: usize,
+    queries: Vec<Scope>,
+}
+
+/// A query on the way from the statement to where we are.
+#[derive(Default)]
+struct Scope {
+    /// What each of its common table expressions costs, by name.
+    known: HashMap<String, usize>,
+    /// The names of those that have not been looked at yet, by where they stand in memory.
+    pending: HashMap<usize, String>,
+    /// Tables and `SELECT`s.
+    relations: usize,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self { most_depth: DEPTH, depth: 0, expressions: 0, queries: vec![Scope::default()] }
+    }
+}
+
+impl Measure {
+    fn deeper(&mut self) -> ControlFlow<QueryError> {
+        self.depth += 1;
+        match self.depth > self.most_depth {
+            true => {
+                let most = self.most_depth;
+                ControlFlow::Break(too_complex(format!("the statement nests more than {most} levels deep")))
+            }
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn add(&mut self, relations: usize) -> ControlFlow<QueryError> {
+        let Some(scope) = self.queries.last_mut() else { return ControlFlow::Continue(()) };
+        scope.relations = scope.relations.saturating_add(relations);
+        if scope.relations > RELATIONS {
+            let message = format!("the statement reads more than {RELATIONS} tables and selections");
+            return ControlFlow::Break(too_complex(message));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What a table costs: as much as the common table expression of that name, or one.
+    fn cost(&self, relation: &ObjectName) -> usize {
+        let name = relation.to_string().to_lowercase();
+        self.queries.iter().rev().find_map(|scope| scope.known.get(&name)).copied().unwrap_or(1)
+    }
+}
+
+impl Visitor for Measure {
+    type Break = QueryError;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        let pending =
+            tables.map(|table| (address(&table.query), table.alias.name.to_string().to_lowercase()));
+        self.queries.push(Scope { pending: pending.collect(), ..Scope::default() });
+        self.deeper()
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
+        self.depth -= 1;
+        let Some(ended) = self.queries.pop() else { return ControlFlow::Continue(()) };
+        let Some(parent) = self.queries.last_mut() else { return ControlFlow::Continue(()) };
+        match parent.pending.remove(&address(query)) {
+            Some(name) => {
+                parent.known.insert(name, ended.relations.max(1));
+                ControlFlow::Continue(())
+            }
+            None => self.add(ended.relations),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<QueryError> {
+        let sets = grouping_sets(&select.group_by);
+        if sets > GROUPING_SETS {
+            let message = format!("rows are grouped in more than {GROUPING_SETS} ways");
+            let error = QueryError::new(Kind::Limit(Limit::Statement), message);
+            return ControlFlow::Break(error.hint("name the GROUPING SETS you need instead of CUBE"));
+        }
+        self.add(1)
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<QueryError> {
+        self.add(self.cost(relation))
+    }
+
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<QueryError> {
+        self.deeper()
+    }
+
+    fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<QueryError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {
+        self.expressions += 1;
+        if self.expressions > EXPRESSIONS {
+            return ControlFlow::Break(too_many_expressions());
+        }
+        self.deeper()
+    }
+
+    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Tells one query of a statement from the others.
+fn address(query: &Query) -> usize {
+    std::ptr::from_ref(query).addr()
+}
+
+/// In how many ways rows are grouped.
+fn grouping_sets(group_by: &GroupByExpr) -> usize {
+    let GroupByExpr::Expressions(expressions, modifiers) = group_by else { return 1 };
+    let power = |columns: usize| 2_usize.saturating_pow(u32::try_from(columns).unwrap_or(u32::MAX));
+    let of = |expression: &Expr| match expression {
+        Expr::Cube(columns) => power(columns.len()),
+        Expr::Rollup(columns) => columns.len() + 1,
+        Expr::GroupingSets(sets) => sets.len(),
+        _ => 1,
+    };
+    let product =
+        expressions.iter().fold(1_usize, |product, expression| product.saturating_mul(of(expression)));
+    if modifiers.is_empty() { product } else { product.max(power(expressions.len())) }
+}
+
+#[cfg(test)]
+mod tests;

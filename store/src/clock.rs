@@ -1,0 +1,419 @@
+//! Whether the wall clock can be trusted with deleting anything.
+//!
+//! Retention and vacuum delete by age, and an age is the difference to what the wall clock says now. A wall clock that
+//! jumps (a wrong battery, a broken time server, a restored virtual machine) would make everything old at once. So the
+//! guard keeps a time of its own: it begins at the newest time that is known to have been right, and goes on by a clock
+//! that only counts what passes while the machine is on. As long as the wall clock stays within a day of it, the wall
+//! clock is followed. When the two differ by more, removal is *held*, until one of three things happens:
+//! - the wall clock comes back to within a day;
+//! - an operator confirms it (`faultline check --confirm-clock`);
+//! - it proves itself: it has gone on steadily for a day, and senders do not contradict it.
+//!
+//! A server that was off for more than a day cannot tell that from a jump, and so holds removal for its first day.
+//!
+//! What always holds: what the guard knows stands in `clock.json` of the data directory, so that a restart does not make a
+//! jump look like the truth; and a hold never stops anything but removal.
+
+use crate::directory::{DataDirectory, DirectoryError};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// Differences up to this are corrections; longer ones are jumps.
+pub const JUMP_US: i64 = 24 * 60 * 60 * 1_000_000;
+/// A wall clock that has gone on steadily for so long has proved itself.
+pub const PROOF_US: i64 = 24 * 60 * 60 * 1_000_000;
+/// What senders have said within this time tells whether they agree.
+pub const WITNESS_US: i64 = 60 * 60 * 1_000_000;
+
+/// Two clocks at one moment, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// What the wall clock says, since 1970.
+    pub wall_us: i64,
+    /// Time that has passed, since whenever: it never jumps.
+    pub steady_us: i64,
+}
+
+impl Reading {
+    /// What the wall clock says, and what has passed since the machine was started, suspension included.
+    #[must_use]
+    pub fn now(wall: fn() -> i64) -> Self {
+        let passed = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Self { wall_us: wall(), steady_us: passed.tv_sec * 1_000_000 + passed.tv_nsec / 1000 }
+    }
+
+    fn since(self, earlier: Self) -> i64 {
+        self.steady_us.saturating_sub(earlier.steady_us)
+    }
+}
+
+/// What is remembered of the clock while no server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The newest time that is known to have been right.
+    pub trusted_us: i64,
+    /// What the wall clock said then.
+    pub wall_us: i64,
+    /// For how long a wall clock that is not trusted has gone on steadily.
+    #[serde(default)]
+    pub proven_us: i64,
+}
+
+impl Mark {
+    /// Reads what an earlier server left; nothing when there is none, or it cannot be understood.
+    #[must_use]
+    pub fn read(directory: &DataDirectory) -> Option<Self> {
+        let path = directory.clock();
+        let found = std::fs::read(&path).map(|bytes| serde_json::from_slice(&bytes));
+        match found {
+            Ok(Ok(mark)) => Some(mark),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, path = %path.display(), "what is known of the clock cannot be read");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Writes it down, durably.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(self, directory: &DataDirectory) -> Result<(), DirectoryError> {
+        let text = serde_json::to_string(&self).unwrap_or_default();
+        directory.write(&directory.clock(), format!("{text}\n").as_bytes())
+    }
+}
+
+/// An operator's word that the wall clock is right.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Confirmation {
+    wall_us: i64,
+}
+
+/// Confirms the wall clock to the server that uses this directory, or will use it next.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn confirm(directory: &DataDirectory, wall_us: i64) -> Result<(), DirectoryError> {
+    let text = serde_json::to_string(&Confirmation { wall_us }).unwrap_or_default();
+    directory.write(&directory.clock_confirmation(), format!("{text}\n").as_bytes())
+}
+
+/// Takes an operator's confirmation, if there is one: true when it is about what the wall clock says now.
+pub(crate) fn take_confirmation(directory: &DataDirectory, now: Reading) -> bool {
+    let path = directory.clock_confirmation();
+    let Ok(bytes) = std::fs::read(&path) else { return false };
+    if let Err(error) = std::fs::remove_file(&path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %path.display(), "cannot remove the confirmation of the clock");
+        return false;
+    }
+    serde_json::from_slice::<Confirmation>(&bytes)
+        .is_ok_and(|confirmed| differ_little(confirmed.wall_us, now.wall_us))
+}
+
+/// What the guard has found at one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing new.
+    Unchanged,
+    /// The wall clock has jumped by so much, and removal is held from now on.
+    Jumped {
+        /// Microseconds; negative when it went back.
+        by_us: i64,
+    },
+    /// The wall clock has come back.
+    Back,
+    /// The wall clock is trusted as it is.
+    Accepted(Proof),
+}
+
+/// Why a wall clock that has jumped is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// An operator said so.
+    Confirmed,
+    /// It has gone on steadily for long enough.
+    Steady,
+}
+
+/// What others say about the wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Witnesses {
+    /// An operator has confirmed it.
+    pub is_confirmed: bool,
+    /// What senders say the time is fits the trusted time, and not the wall clock.
+    pub is_contradicted: bool,
+}
+
+/// Compares the clocks.
+#[derive(Debug)]
+pub struct ClockGuard {
+    /// The trusted time, and the steady clock at that moment.
+    anchor: Reading,
+    hold: Option<Hold>,
+}
+
+/// A wall clock that is not trusted.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    /// When it was first seen in this process.
+    from: Reading,
+    /// For how long it had gone on steadily before that.
+    proven_us: i64,
+}
+
+impl ClockGuard {
+    /// Begins with what an earlier server left; or else with the newest time that something was stored at; or else it has
+    /// nothing to compare with, and trusts the wall clock.
+    #[must_use]
+    pub fn new(mark: Option<Mark>, newest_stored_us: Option<i64>, now: Reading) -> Self {
+        let known = mark.map(|mark| mark.trusted_us).or(newest_stored_us).unwrap_or(now.wall_us);
+        if differ_little(known, now.wall_us) {
+            return Self { anchor: now, hold: None };
+        }
+        // It goes on to prove itself where it was interrupted, if it is the same clock.
+        let goes_on = |mark: &Mark| (0..=JUMP_US).contains(&now.wall_us.saturating_sub(mark.wall_us));
+        let proven_us = mark.filter(goes_on).map_or(0, |mark| mark.proven_us);
+        let anchor = Reading { wall_us: known, steady_us: now.steady_us };
+        Self { anchor, hold: Some(Hold { from: now, proven_us }) }
+    }
+
+    /// The time that can be trusted: the wall clock's, unless that is held.
+    #[must_use]
+    pub fn trusted_us(&self, now: Reading) -> i64 {
+        match self.hold {
+            None => now.wall_us,
+            Some(_) => self.expected_us(now),
+        }
+    }
+
+    /// What the wall clock should say, within a day.
+    fn expected_us(&self, now: Reading) -> i64 {
+        self.anchor.wall_us.saturating_add(now.since(self.anchor))
+    }
+
+    /// Whether nothing may be removed.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// By how much the wall clock differs from what is expected of it.
+    #[must_use]
+    pub fn offset_us(&self, now: Reading) -> i64 {
+        now.wall_us.saturating_sub(self.expected_us(now))
+    }
+
+    /// Looks at the clocks once more.
+    pub fn observe(&mut self, now: Reading, witnesses: Witnesses) -> Verdict {
+        let offset = self.offset_us(now);
+        match self.hold {
+            None if offset.abs() > JUMP_US => {
+                self.hold = Some(Hold { from: now, proven_us: 0 });
+                Verdict::Jumped { by_us: offset }
+            }
+            None => {
+                // Corrections add up to a day at most in a day.
+                if now.since(self.anchor) >= PROOF_US {
+                    self.anchor = now;
+                }
+                Verdict::Unchanged
+            }
+            Some(_) if offset.abs() <= JUMP_US => {
+                self.hold = None;
+                Verdict::Back
+            }
+            Some(hold) => self.observe_held(hold, now, witnesses),
+        }
+    }
+
+    fn observe_held(&mut self, hold: Hold, now: Reading, witnesses: Witnesses) -> Verdict {
+        if witnesses.is_confirmed {
+            return self.accept(now, Proof::Confirmed);
+        }
+        let drift = now.wall_us.saturating_sub(hold.from.wall_us.saturating_add(now.since(hold.from)));
+        if drift.abs() > JUMP_US {
+            self.hold = Some(Hold { from: now, proven_us: 0 });
+            return Verdict::Jumped { by_us: self.offset_us(now) };
+        }
+        if hold.proven_us.saturating_add(now.since(hold.from)) >= PROOF_US && !witnesses.is_contradicted {
+            return self.accept(now, Proof::Steady);
+        }
+        Verdict::Unchanged
+    }
+
+    fn accept(&mut self, now: Reading, proof: Proof) -> Verdict {
+        (self.anchor, self.hold) = (now, None);
+        Verdict::Accepted(proof)
+    }
+
+    /// What to remember for the next server.
+    #[must_use]
+    pub fn mark(&self, now: Reading) -> Mark {
+        let proven_us =
+            self.hold.map_or(0, |hold| hold.proven_us.saturating_add(now.since(hold.from)).min(PROOF_US));
+        Mark { trusted_us: self.trusted_us(now), wall_us: now.wall_us, proven_us }
+    }
+}
+
+/// Whether two times are so near to each other that one is a correction of the other.
+#[must_use]
+pub fn differ_little(left_us: i64, right_us: i64) -> bool {
+    left_us.saturating_sub(right_us).abs() <= JUMP_US
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = JUMP_US;
+    const HOUR: i64 = DAY / 24;
+    const NOW: i64 = 1_794_787_200_000_000;
+
+    /// A machine whose wall clock can be set.
+    struct Machine {
+        guard: ClockGuard,
+        now: Reading,
+    }
+
+    impl Machine {
+        fn new(mark: Option<Mark>, newest: Option<i64>, wall_us: i64) -> Self {
+            let now = Reading { wall_us, steady_us: 77 };
+            Self { guard: ClockGuard::new(mark, newest, now), now }
+        }
+
+        /// Lets time pass, looked at once an hour, and gives back what was found, if anything.
+        fn pass(&mut self, passed: i64, witnesses: Witnesses) -> Vec<Verdict> {
+            let mut found = Vec::new();
+            for _ in 0..passed / HOUR {
+                self.now.wall_us += HOUR;
+                self.now.steady_us += HOUR;
+                found.push(self.guard.observe(self.now, witnesses));
+            }
+            found.retain(|verdict| *verdict != Verdict::Unchanged);
+            found
+        }
+
+        fn set(&mut self, by: i64) -> Verdict {
+            self.now.wall_us += by;
+            self.guard.observe(self.now, Witnesses::default())
+        }
+
+        /// The same machine after a restart.
+        fn restarted(&self, off: i64) -> Self {
+            Self::new(Some(self.guard.mark(self.now)), None, self.now.wall_us + off)
+        }
+    }
+
+    const NOBODY: Witnesses = Witnesses { is_confirmed: false, is_contradicted: false };
+
+    #[test]
+    fn an_ordinary_clock_is_followed_for_ever() {
+        let mut machine = Machine::new(None, None, NOW);
+        for _ in 0..100 {
+            assert_eq!(machine.pass(20 * HOUR, NOBODY), []);
+            assert_eq!(machine.set(HOUR), Verdict::Unchanged, "an hour a day is a correction");
+            assert_eq!(machine.guard.trusted_us(machine.now), machine.now.wall_us);
+        }
+        assert!(!machine.restarted(DAY / 2).guard.is_held());
+    }
+
+    #[test]
+    fn a_jump_holds_until_it_is_undone() {
+        for by in [600 * DAY, 2 * DAY, -600 * DAY, -2 * DAY] {
+            let mut machine = Machine::new(None, None, NOW);
+            assert_eq!(machine.pass(DAY / 2, NOBODY), []);
+            assert_eq!(machine.set(by), Verdict::Jumped { by_us: by });
+            assert_eq!(machine.pass(DAY / 4, NOBODY), []);
+            assert!(machine.guard.is_held());
+            assert_eq!(machine.guard.trusted_us(machine.now), NOW + DAY / 2 + DAY / 4);
+            assert_eq!(machine.set(-by), Verdict::Back);
+            assert!(!machine.guard.is_held());
+        }
+    }
+
+    /// Small steps do not add up to a jump that nobody sees.
+    #[test]
+    fn many_small_steps_are_a_jump() {
+        let mut machine = Machine::new(None, None, NOW);
+        let found: Vec<_> = (0..4).map(|_| machine.set(23 * HOUR)).collect();
+        assert_eq!(found[..2], [Verdict::Unchanged, Verdict::Jumped { by_us: 46 * HOUR }]);
+        assert!(machine.guard.is_held());
+    }
+
+    #[test]
+    fn a_clock_proves_itself_in_a_day_also_over_restarts() {
+        let mut machine = Machine::new(None, None, NOW);
+        machine.pass(DAY, NOBODY);
+        // Off for a month.
+        let mut machine = machine.restarted(30 * DAY);
+        assert!(machine.guard.is_held());
+        assert_eq!(machine.pass(10 * HOUR, NOBODY), []);
+        let mut machine = machine.restarted(HOUR);
+        assert_eq!(machine.pass(10 * HOUR, NOBODY), []);
+        let mut machine = machine.restarted(HOUR);
+        assert!(machine.guard.is_held());
+        assert_eq!(machine.pass(5 * HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+        assert_eq!(machine.guard.trusted_us(machine.now), machine.now.wall_us);
+        assert!(!machine.restarted(0).guard.is_held());
+    }
+
+    #[test]
+    fn a_restart_does_not_make_a_jump_the_truth() {
+        let mut machine = Machine::new(None, None, NOW);
+        machine.set(600 * DAY);
+        machine.pass(10 * HOUR, NOBODY);
+        for _ in 0..5 {
+            machine = machine.restarted(0);
+            assert!(machine.guard.is_held());
+        }
+        // Another jump begins anew.
+        assert_eq!(machine.set(100 * DAY), Verdict::Jumped { by_us: 700 * DAY });
+        assert_eq!(machine.pass(23 * HOUR, NOBODY), []);
+        assert_eq!(machine.pass(HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+    }
+
+    #[test]
+    fn an_operator_is_believed_at_once_and_senders_are_heard() {
+        let confirmed = Witnesses { is_confirmed: true, is_contradicted: true };
+        let mut machine = Machine::new(None, None, NOW);
+        machine.set(600 * DAY);
+        assert_eq!(machine.pass(HOUR, confirmed), [Verdict::Accepted(Proof::Confirmed)]);
+        let contradicted = Witnesses { is_contradicted: true, is_confirmed: false };
+        machine.set(600 * DAY);
+        assert_eq!(machine.pass(10 * DAY, contradicted), []);
+        assert_eq!(machine.pass(HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+    }
+
+    /// A directory of a version that left no mark is compared with what is stored in it.
+    #[test]
+    fn without_a_mark_what_is_stored_is_compared_with() {
+        assert!(!Machine::new(None, Some(NOW - HOUR), NOW).guard.is_held());
+        assert!(Machine::new(None, Some(NOW - 600 * DAY), NOW).guard.is_held());
+        assert!(Machine::new(None, Some(NOW + 2 * DAY), NOW).guard.is_held());
+        let mark = Mark { trusted_us: NOW, wall_us: NOW, proven_us: 0 };
+        assert!(!Machine::new(Some(mark), Some(0), NOW).guard.is_held());
+    }
+
+    #[test]
+    fn marks_and_confirmations_are_kept_in_the_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, _lock) = DataDirectory::claim(folder.path()).unwrap();
+        assert_eq!(Mark::read(&directory), None);
+        let mark = Mark { trusted_us: 1, wall_us: 2, proven_us: 3 };
+        mark.write(&directory).unwrap();
+        assert_eq!(Mark::read(&directory), Some(mark));
+        std::fs::write(directory.clock(), "?").unwrap();
+        assert_eq!(Mark::read(&directory), None);
+        let now = Reading { wall_us: NOW, steady_us: 0 };
+        assert!(!take_confirmation(&directory, now));
+        confirm(&directory, NOW - HOUR).unwrap();
+        assert!(take_confirmation(&directory, now));
+        assert!(!take_confirmation(&directory, now), "it is good for once");
+        confirm(&directory, NOW - 2 * DAY).unwrap();
+        assert!(!take_confirmation(&directory, now), "it was about another time");
+    }
+}

@@ -1,0 +1,161 @@
+//! What follows the scheme of an `Authorization`, and the values of headers that have spaces in them.
+
+use super::scan::{Found, Mark};
+use super::values::{TrimEnd, is_random};
+use std::ops::Range;
+
+/// Schemes that one word follows.
+const SINGLE: [&str; 14] = [
+    "bearer",
+    "basic",
+    "negotiate",
+    "token",
+    "apikey",
+    "bot",
+    "ssws",
+    "splunk",
+    "key",
+    "geniekey",
+    "ntlm",
+    "oauth",
+    "api-key",
+    "jwt",
+];
+
+/// Schemes that a list of pairs follows.
+const LISTS: [&str; 6] = ["digest", "hawk", "signature", "aws4-hmac-sha256", "oauth", "googlelogin"];
+
+/// Servers refuse longer ones.
+const LONGEST_HEADER: usize = 16 << 10;
+
+/// No scheme, and no name of a cookie, is longer.
+const LONGEST_WORD: usize = 256;
+
+/// What follows `Bearer ` or `Basic `, unless it is a word.
+pub(super) fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
+    let text = &bytes[word.clone()];
+    if !text.eq_ignore_ascii_case(b"bearer") && !text.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let rest = &bytes[word.end..];
+    let spaces = match rest {
+        [b' ', ..] => rest.iter().take_while(|&&byte| byte == b' ').count(),
+        [b'%', b'2', b'0', ..] => 3,
+        [b'+' | b':', ..] => 1 + rest[1..].iter().take_while(|&&byte| byte == b' ').count(),
+        _ => return None,
+    };
+    let start = word.end + spaces;
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"._~+/=-".contains(byte);
+    let length = bytes[start..].iter().take_while(|byte| is_token(byte)).count();
+    let token = bytes[start..start + length].trim_ascii_end_matches(b".");
+    let is_word = || token.iter().all(u8::is_ascii_alphabetic) && (token.len() < 8 || is_auth_word(token));
+    // `token_type=Bearer expires_in=3600`: the next pair of a list.
+    let is_pair = || {
+        token.trim_ascii_end_matches(b"=").contains(&b'=')
+            || token
+                .strip_suffix(b"=")
+                .is_some_and(|key| key.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_'))
+    };
+    let secret = token.len() >= 6 && !is_word() && !is_pair();
+    secret.then(|| (start..start + token.len(), Mark::Redacted))
+}
+
+/// What prose says after `Bearer` or `Basic`.
+fn is_auth_word(word: &[u8]) -> bool {
+    const WORDS: [&str; 16] = [
+        "authentication",
+        "authorization",
+        "authenticate",
+        "authenticated",
+        "credentials",
+        "credential",
+        "required",
+        "rejected",
+        "validation",
+        "permissions",
+        "challenge",
+        "operations",
+        "configuration",
+        "functionality",
+        "information",
+        "requirements",
+    ];
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Headers have values with spaces in them.
+pub(super) fn takes_whole_line(key: &[u8]) -> bool {
+    let ends =
+        |word: &[u8]| key.len() >= word.len() && key[key.len() - word.len()..].eq_ignore_ascii_case(word);
+    ends(b"cookie") || ends(b"authorization")
+}
+
+/// The value of a header that starts behind its sign: `sid=1; theme=dark`, `Bearer x`. Prose has neither
+/// form.
+pub(super) fn header_value(bytes: &[u8], after: usize) -> Option<Range<usize>> {
+    let start = after + bytes[after..].iter().take_while(|&&byte| byte == b' ').count();
+    let line = &bytes[start..bytes.len().min(start + LONGEST_HEADER)];
+    let first = word_of(&line[..line.len().min(LONGEST_WORD)]);
+    let is = |schemes: &[&str]| {
+        line.get(first.len()) == Some(&b' ')
+            && schemes.iter().any(|scheme| first.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    let second = || word_of(line[first.len()..].trim_ascii_start());
+    let rest = first.len() + 1;
+    let length = if is(&LISTS) && line[rest..].iter().take(64).any(|&byte| byte == b'=') {
+        rest + list_length(&line[rest..], b',')
+    } else if is(&SINGLE) && !second().is_empty() {
+        let spaces = line[first.len()..].iter().take_while(|&&byte| byte == b' ').count();
+        let is_prose = second().iter().all(u8::is_ascii_alphabetic) && second().len() < 8;
+        if is_prose || is_auth_word(second()) {
+            return None;
+        }
+        first.len() + spaces + second().len()
+    } else if first.contains(&b'=') && first[0] != b'=' {
+        list_length(line, b';')
+    } else if first.iter().all(u8::is_ascii_alphabetic) && is_random(second(), 16) {
+        first.len() + 1 + second().len()
+    } else {
+        return None;
+    };
+    Some(start..start + length)
+}
+
+/// Up to what ends the first word of a header.
+fn word_of(line: &[u8]) -> &[u8] {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'\\,<>)".contains(byte);
+    &line[..line.iter().position(ends).unwrap_or(line.len())]
+}
+
+/// The length of one of them; in JSON text its quotes have backslashes before them.
+fn item_length(line: &[u8]) -> usize {
+    let mut in_quotes = false;
+    let mut before = 0;
+    for (at, &byte) in line.iter().enumerate() {
+        match byte {
+            b'\\' if matches!(line.get(at + 1), Some(b'"' | b'\\')) => continue,
+            b'"' if in_quotes => in_quotes = false,
+            b'"' if before == b'=' => in_quotes = true,
+            b'"' | b'\\' | b'\'' | b'\n' | b'\r' => return at,
+            b' ' if !in_quotes => return at,
+            _ => {}
+        }
+        before = byte;
+    }
+    line.len()
+}
+
+/// The length of `a=1; b="x y"; c`: words that have a sign between them, quotes and all.
+fn list_length(line: &[u8], between: u8) -> usize {
+    let mut at = 0;
+    loop {
+        let length = item_length(&line[at..]);
+        let word = &line[at..at + length];
+        at += length;
+        let more = word.last() == Some(&between) && line.get(at) == Some(&b' ') && length > 1;
+        if !more {
+            return at;
+        }
+        at += 1;
+    }
+}
