@@ -1,25 +1,25 @@
-//! Confirmations, told over many lines: a token is issued because an operation is dangerous, a person grants it, it
-//! is redeemed, and now and then somebody tries it again or too late.
+//! Confirmation flows over many lines: a token is issued because an operation is dangerous, a person grants it, it is
+//! redeemed, and now and then it is used again or too late.
 //!
-//! Several stories run at once. Every line of one story names the same service, operation, user and token; a token
-//! is only ever redeemed after it was granted and before it expires.
+//! Several flows run at once. Every line of one flow names the same service, operation, user and token; a token is
+//! only redeemed after it was granted and before it expires.
 
-use crate::dialect::{Fault, Shape, failure, fault, mcp_aql};
+use crate::dialect::{Fault, Shape, failure, fault, mcp_aql, mcp_aql_faults};
 use crate::random::{Random, mix};
-use crate::record::{Fact, Facts, Record};
+use crate::record::{Record, SlotValue, SlotValues};
 use crate::services::{DEPOT, LEDGER, Service, TRACKER};
 use Step::{Expire, Grant, Invalid, Issue, Mismatch, Redeem, Replay, Require, Revoke};
 
 #[cfg(test)]
 mod tests;
 
-/// How many stories run at once.
-const OPEN: usize = 12;
+/// The number of flows that run at once.
+const MAX_FLOWS: usize = 12;
 
-/// How long a token lives.
+/// The lifetime of a token.
 const LIFETIME_MICROS: i64 = 45_000_000;
 
-/// One line of a story.
+/// One line of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Issue,
@@ -30,12 +30,12 @@ enum Step {
     Mismatch,
     Invalid,
     Revoke,
-    /// Comes no sooner than the token has expired.
+    /// This step waits until the token has expired.
     Expire,
 }
 
-/// How stories go; the more usual ones stand there more than once.
-const SCRIPTS: &[&[Step]] = &[
+/// The possible flows; the usual ones are listed more than once.
+const FLOWS: &[&[Step]] = &[
     &[Issue, Require, Grant, Redeem],
     &[Issue, Require, Grant, Redeem],
     &[Issue, Require, Grant, Redeem],
@@ -47,101 +47,158 @@ const SCRIPTS: &[&[Step]] = &[
     &[Issue, Require, Expire],
 ];
 
-/// An operation that nobody may run unasked.
-struct Danger {
+/// An operation that requires a confirmation.
+struct DangerousOperation {
     service: &'static Service,
     operation: &'static str,
     level: &'static str,
     reason: &'static str,
     question: &'static str,
-    /// Whether the confirmation stands beside the error too.
-    beside: bool,
+    /// With true, the confirmation is also a sibling of the error.
+    beside_error: bool,
 }
 
-const DANGERS: &[Danger] = &[
-    Danger {
+const DANGEROUS_OPERATIONS: &[DangerousOperation] = &[
+    DangerousOperation {
         service: &TRACKER,
         operation: "purge_project",
         level: "destructive",
         reason: "Removes every ticket of the project",
         question: "Purge the project of '<tenant>'?",
-        beside: true,
+        beside_error: true,
     },
-    Danger {
+    DangerousOperation {
         service: &LEDGER,
         operation: "issue_refund",
         level: "dangerous",
         reason: "Pays out money",
         question: "Refund '<resource_id>' in full?",
-        beside: false,
+        beside_error: false,
     },
-    Danger {
+    DangerousOperation {
         service: &LEDGER,
         operation: "close_period",
         level: "destructive",
         reason: "Cannot be reopened",
         question: "Close the period of '<tenant>'?",
-        beside: false,
+        beside_error: false,
     },
-    Danger {
+    DangerousOperation {
         service: &DEPOT,
         operation: "write_off_stock",
         level: "dangerous",
         reason: "Touches many bins at once",
         question: "Write off '<count>' items?",
-        beside: true,
+        beside_error: true,
     },
 ];
 
-/// A story and how far it has come.
+/// A running flow.
 #[derive(Debug, Clone)]
-struct Story {
+struct Flow {
     seed: u64,
-    script: &'static [Step],
+    remaining_steps: &'static [Step],
     issued_at: i64,
     redeemed_at: Option<i64>,
 }
 
-/// The stories that run now.
+/// Returns the lines of a whole flow, each with its time. With `is_denied`, the operation is denied for want of trust
+/// first, and the confirmation is asked for a few seconds later.
+pub(crate) fn story(random: &mut Random, micros: i64, is_denied: bool) -> Vec<(i64, String)> {
+    let mut lines = Vec::new();
+    let mut flow = Flow::start(random, micros);
+    if is_denied {
+        let mut line = String::new();
+        flow.write_denial(random, micros, &mut line);
+        lines.push((micros, line));
+        flow.issued_at += 2_000_000 + random.below(6_000_000) as i64;
+    }
+    lines.extend(flow.lines(random));
+    lines
+}
+
+/// The running flows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Confirmations {
-    slots: [Option<Story>; OPEN],
+    slots: [Option<Flow>; MAX_FLOWS],
 }
 
 impl Confirmations {
-    /// Writes the next line of some story, or the first of a new one.
+    /// Writes the next line of a random flow, or the first line of a new one.
     pub(crate) fn write(&mut self, random: &mut Random, micros: i64, line: &mut String) {
         let slot = self.next_slot(random, micros);
-        let story = self.slots[slot].get_or_insert_with(|| Story::begin(random, micros));
-        let step = story.advance(micros);
-        story.write(step, random, micros, line);
-        if story.script.is_empty() {
+        let flow = self.slots[slot].get_or_insert_with(|| Flow::start(random, micros));
+        let step = flow.advance(micros);
+        flow.write(step, random, micros, line);
+        if flow.remaining_steps.is_empty() {
             self.slots[slot] = None;
         }
     }
 
-    /// A slot that has something to tell; if all wait, any is given up for a new story.
+    /// Returns a slot that is free or whose flow does not wait. If all wait, one flow is dropped for a new one.
     fn next_slot(&mut self, random: &mut Random, micros: i64) -> usize {
-        let first = random.below(OPEN as u64) as usize;
-        let mut in_turn = (0..OPEN).map(|step| (first + step) % OPEN);
-        let waits = |slot: &Option<Story>| slot.as_ref().is_some_and(|story| story.waits(micros));
-        in_turn.find(|&slot| !waits(&self.slots[slot])).unwrap_or_else(|| {
+        let first = random.below(MAX_FLOWS as u64) as usize;
+        let mut slots = (0..MAX_FLOWS).map(|step| (first + step) % MAX_FLOWS);
+        let is_waiting = |slot: &Option<Flow>| slot.as_ref().is_some_and(|flow| flow.is_waiting(micros));
+        slots.find(|&slot| !is_waiting(&self.slots[slot])).unwrap_or_else(|| {
             self.slots[first] = None;
             first
         })
     }
 }
 
-impl Story {
-    fn begin(random: &mut Random, micros: i64) -> Self {
-        Self { seed: random.draw(), script: random.pick(SCRIPTS), issued_at: micros, redeemed_at: None }
+impl Flow {
+    fn start(random: &mut Random, micros: i64) -> Self {
+        Self {
+            seed: random.next_u64(),
+            remaining_steps: random.pick(FLOWS),
+            issued_at: micros,
+            redeemed_at: None,
+        }
     }
 
-    fn waits(&self, micros: i64) -> bool {
-        self.script.first() == Some(&Expire) && !self.expired(micros)
+    /// Returns all lines of a flow that starts at this time, each with its time.
+    fn lines(mut self, random: &mut Random) -> Vec<(i64, String)> {
+        let mut micros = self.issued_at;
+        let mut lines = Vec::new();
+        for step in self.remaining_steps {
+            micros = match step {
+                Issue => micros,
+                Require => micros + 40_000,
+                Expire => self.expires_at() + 1_000_000,
+                Grant => micros + 4_000_000 + random.below(14_000_000) as i64,
+                Redeem | Replay | Mismatch | Invalid | Revoke => {
+                    micros + 1_000_000 + random.below(4_000_000) as i64
+                }
+            };
+            if *step == Redeem {
+                self.redeemed_at = Some(micros);
+            }
+            let mut line = String::new();
+            self.write(*step, random, micros, &mut line);
+            lines.push((micros, line));
+        }
+        lines
     }
 
-    fn expired(&self, micros: i64) -> bool {
+    /// Writes the denial after which somebody asks for a confirmation.
+    fn write_denial(&self, random: &mut Random, micros: i64, line: &mut String) {
+        let dangerous = self.dangerous_operation();
+        let slot_values: SlotValues<'_> = &[
+            ("who", SlotValue::Text(r#","user":"<user>""#)),
+            ("user_number", SlotValue::Number((self.seed % 160) as i64 + 1)),
+        ];
+        let shape = &dangerous.service.dialect.failures[0];
+        let record = Record::new(dangerous.service, shape, random, micros);
+        let fault = random.pick(&mcp_aql_faults::TRUST_DENIALS);
+        Record { operation: dangerous.operation, fault, slot_values, ..record }.write(line);
+    }
+
+    fn is_waiting(&self, micros: i64) -> bool {
+        self.remaining_steps.first() == Some(&Expire) && !self.has_expired(micros)
+    }
+
+    fn has_expired(&self, micros: i64) -> bool {
         micros >= self.expires_at()
     }
 
@@ -149,16 +206,17 @@ impl Story {
         self.issued_at + LIFETIME_MICROS
     }
 
-    fn danger(&self) -> &'static Danger {
-        &DANGERS[(mix(self.seed) % DANGERS.len() as u64) as usize]
+    fn dangerous_operation(&self) -> &'static DangerousOperation {
+        let index = mix(self.seed) % DANGEROUS_OPERATIONS.len() as u64;
+        &DANGEROUS_OPERATIONS[index as usize]
     }
 
-    /// The next step of the script; a token that expired unused ends the story there.
+    /// Returns the next step. When the token has expired unused, the flow ends there.
     fn advance(&mut self, micros: i64) -> Step {
-        let (&step, rest) = self.script.split_first().unwrap_or((&Expire, &[]));
-        self.script = rest;
-        if self.expired(micros) && self.redeemed_at.is_none() {
-            self.script = &[];
+        let (&step, rest) = self.remaining_steps.split_first().unwrap_or((&Expire, &[]));
+        self.remaining_steps = rest;
+        if self.has_expired(micros) && self.redeemed_at.is_none() {
+            self.remaining_steps = &[];
             return Expire;
         }
         if step == Redeem {
@@ -168,32 +226,32 @@ impl Story {
     }
 
     fn write(&self, step: Step, random: &mut Random, micros: i64, line: &mut String) {
-        let danger = self.danger();
-        let facts: Facts<'_> = &[
-            ("token", Fact::Token(self.seed)),
-            ("who", Fact::Text(r#","user":"<user>""#)),
-            ("user_number", Fact::Number((self.seed % 160) as i64 + 1)),
-            ("danger_level", Fact::Text(danger.level)),
-            ("danger_reason", Fact::Text(danger.reason)),
-            ("question", Fact::Text(danger.question)),
-            ("expires", Fact::Time(self.expires_at())),
-            ("now", Fact::Time(micros)),
-            ("redeemed", Fact::Time(self.redeemed_at.unwrap_or(micros))),
+        let dangerous = self.dangerous_operation();
+        let slot_values: SlotValues<'_> = &[
+            ("token", SlotValue::Token(self.seed)),
+            ("who", SlotValue::Text(r#","user":"<user>""#)),
+            ("user_number", SlotValue::Number((self.seed % 160) as i64 + 1)),
+            ("danger_level", SlotValue::Text(dangerous.level)),
+            ("danger_reason", SlotValue::Text(dangerous.reason)),
+            ("question", SlotValue::Text(dangerous.question)),
+            ("expires", SlotValue::Time(self.expires_at())),
+            ("now", SlotValue::Time(micros)),
+            ("redeemed", SlotValue::Time(self.redeemed_at.unwrap_or(micros))),
         ];
-        let (shape, fault) = self.told_as(step);
-        let record = Record::new(danger.service, shape, random, micros);
-        Record { operation: danger.operation, fault, facts, ..record }.write(line);
+        let (shape, fault) = self.shape_and_fault(step);
+        let record = Record::new(dangerous.service, shape, random, micros);
+        Record { operation: dangerous.operation, fault, slot_values, ..record }.write(line);
     }
 
-    fn told_as(&self, step: Step) -> (&'static Shape, &'static Fault) {
-        let danger = self.danger();
-        let usual = &danger.service.dialect.failures[0];
+    fn shape_and_fault(&self, step: Step) -> (&'static Shape, &'static Fault) {
+        let dangerous = self.dangerous_operation();
+        let usual = &dangerous.service.dialect.failures[0];
         match step {
             Issue => (&AUDIT, &ISSUED),
             Grant => (&AUDIT, &GRANTED),
             Redeem => (&AUDIT, &VALIDATED),
             Revoke => (&AUDIT, &REVOKED),
-            Require if danger.beside => (&mcp_aql::CONFIRMABLE, &REQUIRED),
+            Require if dangerous.beside_error => (&mcp_aql::CONFIRMABLE, &REQUIRED),
             Require => (usual, &REQUIRED),
             Replay => (usual, &ALREADY_USED),
             Mismatch => (usual, &SCOPE_MISMATCH),

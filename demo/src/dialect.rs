@@ -1,35 +1,40 @@
-//! How servers answer: one module a dialect, each a pair of tables.
+//! The responses of servers. There is one module for each dialect, with two tables.
 //!
-//! A [`Shape`] is how an answer is wrapped, a [`Fault`] is what went wrong. Both are templates, so adding one is
-//! adding a row. Every row gives valid JSON, or valid logfmt in the gateway's case; a test fills each of them.
+//! A [`Shape`] is the envelope of a response, and a [`Fault`] is an error inside it. Both are templates, so adding
+//! one is adding a row. Every row gives valid JSON, or valid logfmt in the case of the gateway; a test fills each
+//! of them.
 
+pub(crate) mod agent_host;
 pub(crate) mod agent_skills;
 pub(crate) mod batch;
 pub(crate) mod erlmcp;
 pub(crate) mod gateway;
+pub(crate) mod instrumented;
 pub(crate) mod mcp_aql;
 pub(crate) mod mcp_aql_faults;
 pub(crate) mod plain_mcp;
+pub(crate) mod prose;
 pub(crate) mod reference;
+pub(crate) mod upstream_api;
 pub(crate) mod vendor;
 
 use crate::random::Weighted;
 
-/// One way of speaking.
+/// The responses of one dialect.
 pub(crate) struct Dialect {
     pub(crate) successes: &'static [Shape],
-    /// The first is the usual one: stories are told in it.
+    /// The first one is the usual one; quota and confirmation flows use it.
     pub(crate) failures: &'static [Shape],
-    /// What is left to say during an outage.
+    /// The response during an outage.
     pub(crate) outage: Shape,
-    /// Successes with something to mind; few dialects have them.
+    /// Successes with warnings; few dialects have them.
     pub(crate) warnings: &'static [Shape],
 }
 
-/// How an answer is wrapped, and which faults travel in it.
+/// The envelope of a response, and the faults that it can carry.
 pub(crate) struct Shape {
     weight: u32,
-    /// Members of the line's object.
+    /// The members of the line's object.
     pub(crate) body: &'static str,
     /// An envelope that the body carries, as it is (`<inner>`) or as a string (`<inner_as_text>`).
     pub(crate) inner: &'static str,
@@ -37,26 +42,26 @@ pub(crate) struct Shape {
     pub(crate) faults: &'static [Fault],
 }
 
-/// What went wrong. A field that the dialect does not send is empty.
+/// An error. Fields that the dialect does not send are empty.
 pub(crate) struct Fault {
     weight: u32,
     pub(crate) code: &'static str,
     pub(crate) message: &'static str,
-    /// What follows the message: an object with details or data, or a hint.
+    /// The details after the message: an object with details or data, or a hint.
     pub(crate) details: &'static str,
-    /// The exception class or the category that is sent along.
+    /// The exception class or the category.
     pub(crate) kind: &'static str,
     /// The HTTP status.
     pub(crate) status: &'static str,
-    /// The code of the JSON-RPC error around it.
+    /// The code of the surrounding JSON-RPC error.
     pub(crate) rpc_code: &'static str,
     pub(crate) retryable: bool,
-    /// The call ran into a time limit, so it took long.
+    /// The call ran into a time limit, so its duration is long.
     pub(crate) slow: bool,
 }
 
 impl Fault {
-    /// Nothing went wrong.
+    /// No error.
     pub(crate) const NONE: Fault = fault(0, "", "", "");
 
     const fn retryable(self) -> Self {
@@ -69,7 +74,7 @@ impl Fault {
 }
 
 impl Shape {
-    const fn carrying(self, inner: &'static str) -> Self {
+    const fn with_inner(self, inner: &'static str) -> Self {
         Self { inner, ..self }
     }
 }

@@ -1,14 +1,15 @@
 //! Realistic, endless, seeded traffic of MCP and agent tool servers, as NDJSON log lines.
 //!
-//! Ten invented services speak every error dialect that Faultline reads. Behind the single calls run stories that
-//! take many lines: quotas fill up and reset, confirmations are asked for, granted and replayed, a service has a bad
-//! half minute. It feeds `faultline demo`, the tests and the benchmarks.
+//! Ten invented services use every error dialect that Faultline reads. Besides single calls there are flows that
+//! take many lines: quotas fill up and reset, confirmations are requested, granted and replayed, and services have
+//! outages of half a minute. The traffic feeds the tests and the benchmarks, which want every shape in few lines.
+//! `faultline demo` shows a [`World`] instead, in which most calls succeed and things take their time.
 //!
-//! Almost everything is data: `services` says who talks, `dialect` how each of them wraps an answer and what goes
-//! wrong there, `vocabulary` which words fill the slots. A `Record` is one line before it is written.
+//! Almost everything is data: `services` has the services, `dialect` has the response templates and the faults of
+//! each dialect, and `vocabulary` has the values of the template slots. A `Record` is one line before it is written.
 //!
-//! What always holds: the same seed, mix and start give the same bytes on every machine (integers only: no clock, no
-//! float, no hash of the standard library); and every line is JSON or logfmt, but for one in [`UNREADABLE_ONE_IN`].
+//! What always holds in [`Traffic`]: the same seed, mix and start give the same bytes on every machine (integers only: no clock, no
+//! float, no hash of the standard library); and every line is JSON or logfmt, except one in [`MALFORMED_ONE_IN`].
 //!
 //! ```
 //! let mut log = Vec::new();
@@ -17,56 +18,59 @@
 //! assert!(log.ends_with(b"\n"));
 //! ```
 
-mod clock;
 mod confirmation;
 mod dialect;
-mod ink;
+mod json_writer;
+mod line_kind;
+mod malformed;
 mod outage;
 mod quota;
 mod random;
 mod record;
-mod scene;
 mod services;
-mod unreadable;
+mod timestamp;
 mod vocabulary;
+mod world;
 
 #[cfg(test)]
 mod tests;
 
 use confirmation::Confirmations;
+use line_kind::LineKind;
+pub use line_kind::Mix;
+pub use malformed::MALFORMED_ONE_IN;
 use random::Random;
-pub use scene::Mix;
-use scene::Scene;
-pub use unreadable::UNREADABLE_ONE_IN;
+pub use world::{INCIDENT_STEPS, IncidentStep, Signal, SignalBody, World};
 
-/// The time of the first line unless [`Traffic::at`] says otherwise: 2026-11-01T00:00:00Z, in microseconds.
+/// The time of the first line unless [`Traffic::at`] sets another: 2026-11-01T00:00:00Z, in microseconds.
 pub const START_MICROS: i64 = 1_793_491_200_000_000;
 
-/// Lines are one to this many milliseconds apart, so about 200 of them make a second.
-const LONGEST_PAUSE_MS: u64 = 9;
+/// The longest time between two lines. Lines are one to this many milliseconds apart, so there are about 200 a
+/// second.
+const MAX_PAUSE_MS: u64 = 9;
 
-/// An endless log. Clone it to replay from here.
+/// An endless log. A clone replays it from its current position.
 #[derive(Debug, Clone)]
 pub struct Traffic {
-    /// Drives what no line draws on its own: the quotas' pace and the outages.
+    /// The seed of what does not depend on a single line: quota usage and outages.
     seed: u64,
     random: Random,
     mix: Mix,
     micros: i64,
     confirmations: Confirmations,
-    unreadable_one_in: u64,
-    /// The line being written; kept, so that a line costs no allocation.
+    malformed_one_in: u64,
+    /// The buffer of the current line, reused so that a line costs no allocation.
     line: String,
 }
 
 impl Traffic {
-    /// Traffic as on an ordinary day: about half of it successes.
+    /// Creates everyday traffic, about half of which are successes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::with_mix(seed, Mix::Everyday)
     }
 
-    /// Traffic of the given mix.
+    /// Creates traffic of the given mix.
     #[must_use]
     pub fn with_mix(seed: u64, mix: Mix) -> Self {
         Self {
@@ -75,12 +79,12 @@ impl Traffic {
             mix,
             micros: START_MICROS,
             confirmations: Confirmations::default(),
-            unreadable_one_in: UNREADABLE_ONE_IN,
+            malformed_one_in: MALFORMED_ONE_IN,
             line: String::new(),
         }
     }
 
-    /// The same traffic, with its next line at this time (microseconds since 1970).
+    /// Sets the time of the next line, in microseconds since 1970.
     #[must_use]
     pub fn at(mut self, start_micros: i64) -> Self {
         self.micros = start_micros;
@@ -90,30 +94,30 @@ impl Traffic {
     /// Appends one line and its newline to `out`.
     pub fn next_line(&mut self, out: &mut Vec<u8>) {
         self.line.clear();
-        if self.random.one_in(self.unreadable_one_in) {
-            unreadable::write(&mut self.random, self.micros, &mut self.line);
+        if self.random.one_in(self.malformed_one_in) {
+            malformed::write(&mut self.random, self.micros, &mut self.line);
         } else {
-            self.write_scene();
+            self.write_record();
         }
         out.extend_from_slice(self.line.as_bytes());
         out.push(b'\n');
-        self.micros += 1_000 * (1 + self.random.below(LONGEST_PAUSE_MS) as i64);
+        self.micros += 1_000 * (1 + self.random.below(MAX_PAUSE_MS) as i64);
     }
 
-    fn write_scene(&mut self) {
+    fn write_record(&mut self) {
         let random = &mut self.random;
         let line = &mut self.line;
         match self.mix.draw(random) {
-            Scene::Success => scene::success(random, self.micros).write(line),
-            Scene::Warning => scene::warning(random, self.micros).write(line),
-            Scene::Failure => scene::failure(random, self.micros, self.seed).write(line),
-            Scene::Quota => quota::write(random, self.micros, self.seed, line),
-            Scene::Confirmation => self.confirmations.write(random, self.micros, line),
+            LineKind::Success => line_kind::success(random, self.micros).write(line),
+            LineKind::Warning => line_kind::warning(random, self.micros).write(line),
+            LineKind::Failure => line_kind::failure(random, self.micros, self.seed).write(line),
+            LineKind::Quota => quota::write(random, self.micros, self.seed, line),
+            LineKind::Confirmation => self.confirmations.write(random, self.micros, line),
         }
     }
 }
 
-/// The first `count` everyday lines of a seed.
+/// Returns the first `count` lines of everyday traffic.
 #[must_use]
 pub fn lines(seed: u64, count: usize) -> Vec<u8> {
     let mut traffic = Traffic::new(seed);

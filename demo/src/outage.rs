@@ -1,21 +1,21 @@
-//! Now and then a service has a bad half minute: most of its failures are its own fault then.
+//! Outages: now and then most failures of a service are internal for half a minute.
 //!
-//! Nothing is remembered: whether a service is down is a question about the seed, the service and the time.
+//! No state is kept: whether a service is down depends on the seed, the service and the time alone.
 
 use crate::random::mix;
 use crate::services::Service;
 
-/// Outages start and end at multiples of this.
+/// The length of an outage. Outages start and end at multiples of it.
 const LENGTH_MICROS: i64 = 30_000_000;
 
-/// One half minute in so many is an outage, for each service.
+/// For each service, one half minute in this many is an outage.
 const ONE_IN: u64 = 14;
 
-/// Whether the service is down at this time.
-pub(crate) fn strikes(service: &Service, seed: u64, micros: i64) -> bool {
+/// Returns true when the service is down at this time.
+pub(crate) fn is_down(service: &Service, seed: u64, micros: i64) -> bool {
     let half_minute = micros.div_euclid(LENGTH_MICROS) as u64;
-    let name = service.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
-    mix(name ^ half_minute).is_multiple_of(ONE_IN)
+    let name_hash = service.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
+    mix(name_hash ^ half_minute).is_multiple_of(ONE_IN)
 }
 
 #[cfg(test)]
@@ -24,9 +24,9 @@ mod tests {
     use crate::services::{LEDGER, TRACKER};
 
     #[test]
-    fn services_fail_at_different_times_and_not_often() {
+    fn outages_are_rare_and_differ_by_service() {
         let times =
-            |service| (0..1_000).filter(|n| strikes(service, 5, n * LENGTH_MICROS)).collect::<Vec<_>>();
+            |service| (0..1_000).filter(|n| is_down(service, 5, n * LENGTH_MICROS)).collect::<Vec<_>>();
         let (ledger, tracker) = (times(&LEDGER), times(&TRACKER));
         assert!((40..110).contains(&ledger.len()), "{}", ledger.len());
         assert_ne!(ledger, tracker);

@@ -1,14 +1,15 @@
-//! Quotas that fill up while time passes: first warnings, then a pause that a person may lift, then nothing more
+//! Quotas that fill up over time: first there are warnings, then a pause that a person may lift, then rejections
 //! until the window ends.
 //!
-//! Nothing is remembered. How full a quota is follows from the time in its window and from how busy that window is,
-//! so usage never falls within a window, every line names the same end, and the story holds at any pace.
+//! No state is kept. The usage of a quota follows from the time within its window and from the load of that
+//! window. So usage never falls within a window, every line names the same end, and this holds at any rate of
+//! lines.
 
 use crate::dialect::mcp_aql_faults::warning;
 use crate::dialect::{Fault, fault};
+use crate::line_kind;
 use crate::random::{Random, mix};
-use crate::record::{Fact, Facts, Record};
-use crate::scene;
+use crate::record::{Record, SlotValue, SlotValues};
 use crate::services::{DEPOT, LEDGER, Service, TRACKER};
 
 const SECOND: i64 = 1_000_000;
@@ -16,23 +17,23 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Warnings start at this share of the hard stop, the pause at the next.
+/// Warnings start at the first share of the hard stop, and the pause at the second.
 const WARN_PERCENT: i64 = 70;
 const PAUSE_PERCENT: i64 = 88;
 
-/// What one tenant may use of one service.
+/// The quota of one tenant for one service.
 struct Quota {
     service: &'static Service,
     tenant: &'static str,
     metric: &'static str,
-    /// Empty for a count; else the quota is money, and its numbers are hundredths.
+    /// Empty for a count; otherwise the quota is money, and its numbers are hundredths.
     currency: &'static str,
     hard_stop: i64,
     window: i64,
-    /// When the windows turn, after the whole minute, hour or day.
-    turns_at: i64,
-    /// How much of the hard stop a window would use in all, in percent: the quietest and the busiest.
-    busy: (u64, u64),
+    /// The start of the windows, relative to the whole minute, hour or day.
+    window_offset: i64,
+    /// The usage of a whole window in percent of the hard stop: the lowest and the highest.
+    load_percent: (u64, u64),
 }
 
 const QUOTAS: &[Quota] = &[
@@ -43,8 +44,8 @@ const QUOTAS: &[Quota] = &[
         currency: "",
         hard_stop: 600,
         window: MINUTE,
-        turns_at: 0,
-        busy: (90, 160),
+        window_offset: 0,
+        load_percent: (90, 160),
     },
     Quota {
         service: &LEDGER,
@@ -53,8 +54,8 @@ const QUOTAS: &[Quota] = &[
         currency: "",
         hard_stop: 90_000,
         window: MINUTE,
-        turns_at: 25 * SECOND,
-        busy: (80, 140),
+        window_offset: 25 * SECOND,
+        load_percent: (80, 140),
     },
     Quota {
         service: &DEPOT,
@@ -63,8 +64,8 @@ const QUOTAS: &[Quota] = &[
         currency: "",
         hard_stop: 5_000,
         window: HOUR,
-        turns_at: 5 * MINUTE,
-        busy: (85, 115),
+        window_offset: 5 * MINUTE,
+        load_percent: (85, 115),
     },
     Quota {
         service: &LEDGER,
@@ -73,47 +74,53 @@ const QUOTAS: &[Quota] = &[
         currency: r#","currency":"EUR""#,
         hard_stop: 40_00,
         window: DAY,
-        turns_at: 30 * MINUTE,
-        busy: (75, 99),
+        window_offset: 30 * MINUTE,
+        load_percent: (75, 99),
     },
 ];
 
-/// How far a quota is used up.
+/// The usage level of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
-    Quiet,
+    Normal,
     Warning,
     Pause,
     Exhausted,
 }
 
-/// A quota at one moment.
-struct Reading {
+/// The usage of a quota at one time.
+struct Usage {
     level: Level,
     current: i64,
     resets_at: i64,
 }
 
-/// Writes what a quota that is filling up has to say; while all are quiet, a failure of another kind.
+/// Writes a line about a quota that is filling up, or a failure of another kind while all levels are normal.
 pub(crate) fn write(random: &mut Random, micros: i64, seed: u64, line: &mut String) {
-    let first = random.below(QUOTAS.len() as u64) as usize;
-    let mut in_turn = QUOTAS.iter().cycle().skip(first).take(QUOTAS.len());
-    match in_turn.find(|quota| quota.read(seed, micros).level > Level::Quiet) {
-        Some(quota) => quota.write(random, micros, seed, line),
-        None => scene::failure(random, micros, seed).write(line),
+    if !try_write(random, micros, seed, line) {
+        line_kind::failure(random, micros, seed).write(line);
     }
 }
 
+/// Writes a line about a quota that is filling up; writes nothing and returns false while all levels are normal.
+pub(crate) fn try_write(random: &mut Random, micros: i64, seed: u64, line: &mut String) -> bool {
+    let first = random.below(QUOTAS.len() as u64) as usize;
+    let mut candidates = QUOTAS.iter().cycle().skip(first).take(QUOTAS.len());
+    let filling = candidates.find(|quota| quota.usage_at(seed, micros).level > Level::Normal);
+    filling.inspect(|quota| quota.write(random, micros, seed, line)).is_some()
+}
+
 impl Quota {
-    fn read(&self, seed: u64, micros: i64) -> Reading {
-        let elapsed = (micros - self.turns_at).rem_euclid(self.window);
+    fn usage_at(&self, seed: u64, micros: i64) -> Usage {
+        let elapsed = (micros - self.window_offset).rem_euclid(self.window);
         let start = micros - elapsed;
-        let (quietest, busiest) = self.busy;
-        let busy = quietest + self.luck(seed, start) % (busiest - quietest);
-        // In this order nothing overflows: a share of the window in thousandths of a percent, then of the stop.
-        let share = busy as i64 * 1_000 * (elapsed / 1_000) / (self.window / 1_000);
+        let (lowest, highest) = self.load_percent;
+        let load = lowest + self.hash(seed, start) % (highest - lowest);
+        // This order avoids overflow: first the share of the window in thousandths of a percent, then of the hard
+        // stop.
+        let share = load as i64 * 1_000 * (elapsed / 1_000) / (self.window / 1_000);
         let current = (self.hard_stop * share / 100_000).min(self.hard_stop);
-        Reading { level: self.level(current), current, resets_at: start + self.window }
+        Usage { level: self.level(current), current, resets_at: start + self.window }
     }
 
     fn level(&self, current: i64) -> Level {
@@ -121,40 +128,40 @@ impl Quota {
             100.. => Level::Exhausted,
             PAUSE_PERCENT.. => Level::Pause,
             WARN_PERCENT.. => Level::Warning,
-            _ => Level::Quiet,
+            _ => Level::Normal,
         }
     }
 
     fn write(&self, random: &mut Random, micros: i64, seed: u64, line: &mut String) {
-        let reading = self.read(seed, micros);
+        let usage = self.usage_at(seed, micros);
         let dialect = self.service.dialect;
-        let (shape, fault) = match reading.level {
-            Level::Quiet | Level::Warning => (&dialect.warnings[0], &WARNING),
+        let (shape, fault) = match usage.level {
+            Level::Normal | Level::Warning => (&dialect.warnings[0], &WARNING),
             Level::Pause => (&dialect.failures[0], &PAUSE),
             Level::Exhausted => (&dialect.failures[0], &EXHAUSTED),
         };
-        let facts: Facts<'_> = &[
-            ("who", Fact::Text(r#","tenant":"<tenant>""#)),
-            ("tenant", Fact::Text(self.tenant)),
-            ("metric", Fact::Text(self.metric)),
-            ("currency", Fact::Text(self.currency)),
-            ("current", self.amount(reading.current)),
+        let slot_values: SlotValues<'_> = &[
+            ("who", SlotValue::Text(r#","tenant":"<tenant>""#)),
+            ("tenant", SlotValue::Text(self.tenant)),
+            ("metric", SlotValue::Text(self.metric)),
+            ("currency", SlotValue::Text(self.currency)),
+            ("current", self.amount(usage.current)),
             ("warn_at", self.amount(self.hard_stop * WARN_PERCENT / 100)),
             ("pause_at", self.amount(self.hard_stop * PAUSE_PERCENT / 100)),
             ("stop_at", self.amount(self.hard_stop)),
-            ("resets_at", Fact::Time(reading.resets_at)),
-            ("token", Fact::Token(self.luck(seed, reading.resets_at))),
+            ("resets_at", SlotValue::Time(usage.resets_at)),
+            ("token", SlotValue::Token(self.hash(seed, usage.resets_at))),
         ];
-        Record { fault, facts, ..Record::new(self.service, shape, random, micros) }.write(line);
+        Record { fault, slot_values, ..Record::new(self.service, shape, random, micros) }.write(line);
     }
 
-    /// A number that is this quota's alone, for as long as the time is the same.
-    fn luck(&self, seed: u64, micros: i64) -> u64 {
+    /// Returns a pseudo-random number for this quota and this time.
+    fn hash(&self, seed: u64, micros: i64) -> u64 {
         mix(mix(seed ^ self.hard_stop as u64) ^ micros as u64)
     }
 
-    fn amount(&self, units: i64) -> Fact {
-        if self.currency.is_empty() { Fact::Number(units) } else { Fact::Cents(units) }
+    fn amount(&self, units: i64) -> SlotValue {
+        if self.currency.is_empty() { SlotValue::Number(units) } else { SlotValue::Cents(units) }
     }
 }
 
@@ -186,21 +193,22 @@ mod tests {
     use crate::START_MICROS;
 
     #[test]
-    fn usage_only_climbs_until_the_window_ends() {
+    fn usage_never_falls_within_a_window() {
         for quota in QUOTAS {
-            let begin = quota.read(1, START_MICROS).resets_at;
-            let readings: Vec<_> =
-                (0..1_000).map(|step| quota.read(1, begin + step * quota.window / 1_000)).collect();
-            assert!(readings.iter().all(|reading| reading.resets_at == begin + quota.window));
-            assert!(readings.is_sorted_by_key(|reading| reading.current));
-            assert_eq!(readings[0].level, Level::Quiet);
-            assert!(readings[999].level >= Level::Warning, "{}", quota.metric);
+            let start = quota.usage_at(1, START_MICROS).resets_at;
+            let usages: Vec<_> =
+                (0..1_000).map(|step| quota.usage_at(1, start + step * quota.window / 1_000)).collect();
+            assert!(usages.iter().all(|usage| usage.resets_at == start + quota.window));
+            assert!(usages.is_sorted_by_key(|usage| usage.current));
+            assert_eq!(usages[0].level, Level::Normal);
+            assert!(usages[999].level >= Level::Warning, "{}", quota.metric);
         }
     }
 
     #[test]
-    fn some_minutes_run_out_and_some_do_not() {
-        let ends: Vec<_> = (1..200).map(|n| QUOTAS[0].read(2, START_MICROS + n * MINUTE - 1).level).collect();
+    fn some_windows_exhaust_their_quota_and_some_do_not() {
+        let ends: Vec<_> =
+            (1..200).map(|n| QUOTAS[0].usage_at(2, START_MICROS + n * MINUTE - 1).level).collect();
         assert!(ends.contains(&Level::Exhausted) && ends.contains(&Level::Pause));
     }
 }

@@ -1,23 +1,23 @@
 //! `SplitMix64` (Steele, Lea and Flood, 2014): a counter with a good hash on top.
 //!
 //! It is small, it has no weak seeds, and it uses integers only, so every machine draws the same numbers. [`mix`] on
-//! its own answers questions that must have one answer for as long as a story lasts, without remembering anything.
+//! its own gives values that stay the same for a whole flow without any state.
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Spreads every bit of a number over all bits of the result.
+/// Hashes a number: every bit of it affects all bits of the result.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-/// A row of a table that says how often it is drawn, against its siblings.
+/// A row of a table with a weight, which determines how often it is drawn compared with the other rows.
 pub(crate) trait Weighted {
     fn weight(&self) -> u32;
 }
 
-/// The generator itself.
+/// The random number generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -26,32 +26,32 @@ impl Random {
         Self(seed)
     }
 
-    pub(crate) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         mix(self.0)
     }
 
-    /// A number in `0..end`.
+    /// Returns a number in `0..end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// Any row of a table; tables are never empty.
+    /// Returns a random row of a table, which must not be empty.
     pub(crate) fn pick<T: Copy>(&mut self, rows: &[T]) -> T {
         rows[self.below(rows.len() as u64) as usize]
     }
 
-    /// A row of a table, by weight; tables are never empty.
+    /// Returns a random row of a table by weight. The table must not be empty.
     pub(crate) fn pick_weighted<T: Weighted>(&mut self, rows: &'static [T]) -> &'static T {
         let total = rows.iter().map(|row| u64::from(row.weight())).sum();
-        let mut left = self.below(total);
+        let mut remaining = self.below(total);
         for row in rows {
-            match left.checked_sub(u64::from(row.weight())) {
-                Some(rest) => left = rest,
+            match remaining.checked_sub(u64::from(row.weight())) {
+                Some(rest) => remaining = rest,
                 None => return row,
             }
         }
@@ -72,9 +72,9 @@ mod tests {
     }
 
     #[test]
-    fn draws_the_published_sequence() {
+    fn the_published_sequence_is_drawn() {
         let mut random = Random::new(1_234_567);
-        let drawn = [random.draw(), random.draw(), random.draw()];
+        let drawn = [random.next_u64(), random.next_u64(), random.next_u64()];
         assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 

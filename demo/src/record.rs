@@ -1,49 +1,49 @@
-//! One line before it is written: who answers which call, in which shape, with which fault.
+//! One line before it is written: the service, the call, the response shape and the fault.
 //!
-//! A template is text with named slots, such as `Missing required parameter '<param>'`. What stands in a slot is, in
-//! this order: a fact of the story that the line belongs to, a property of the record, a word of the vocabulary.
-//! Within one record a slot always has one value, so message and details agree without anyone passing values around.
+//! A template is text with named slots, such as `Missing required parameter '<param>'`. The value of a slot comes
+//! from the first of these that has it: the slot values of the flow that the line belongs to, the properties of the
+//! record, the vocabulary. Within one record a slot always has the same value, so message and details agree.
 
-use crate::clock::{Millis, Seconds};
 use crate::dialect::{Fault, Shape, batch};
-use crate::ink::Ink;
+use crate::json_writer::JsonWriter;
 use crate::random::{Random, mix};
 use crate::services::Service;
+use crate::timestamp::{Rfc3339Millis, Rfc3339Seconds};
 use crate::vocabulary;
 
-/// What a story knows and a line must repeat.
+/// A value that all lines of a flow share.
 #[derive(Clone, Copy)]
-pub(crate) enum Fact {
+pub(crate) enum SlotValue {
     Text(&'static str),
     Number(i64),
-    /// Hundredths, written with two decimals.
+    /// An amount in hundredths, written with two decimals.
     Cents(i64),
-    /// Microseconds since 1970, written to the second.
+    /// A time in microseconds since 1970, written to the second.
     Time(i64),
     /// The secret part of a confirmation token.
     Token(u64),
 }
 
-/// A slot's name and what stands there.
-pub(crate) type Facts<'a> = &'a [(&'static str, Fact)];
+/// The names of slots and their values.
+pub(crate) type SlotValues<'a> = &'a [(&'static str, SlotValue)];
 
-/// Everything that decides the text of a line.
+/// Everything that determines the text of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) service: &'static Service,
     pub(crate) operation: &'static str,
-    /// What the operation returns when it succeeds.
+    /// The result of the operation when it succeeds.
     pub(crate) payload: &'static str,
     pub(crate) shape: &'static Shape,
     pub(crate) fault: &'static Fault,
-    pub(crate) facts: Facts<'a>,
+    pub(crate) slot_values: SlotValues<'a>,
     pub(crate) micros: i64,
-    /// Decides every word of the vocabulary in this record.
+    /// Determines every vocabulary value in this record.
     pub(crate) seed: u64,
 }
 
 impl Record<'_> {
-    /// A call that this service answers in this shape, with any fault that fits it.
+    /// Creates a record of a random call of a service, with a random fault of the shape.
     pub(crate) fn new(
         service: &'static Service,
         shape: &'static Shape,
@@ -52,74 +52,90 @@ impl Record<'_> {
     ) -> Self {
         let fault = if shape.faults.is_empty() { &Fault::NONE } else { random.pick_weighted(shape.faults) };
         let (operation, payload) = random.pick(service.operations);
-        Record { service, operation, payload, shape, fault, facts: &[], micros, seed: random.draw() }
+        Record {
+            service,
+            operation,
+            payload,
+            shape,
+            fault,
+            slot_values: &[],
+            micros,
+            seed: random.next_u64(),
+        }
     }
 
     pub(crate) fn write(&self, line: &mut String) {
-        self.expand(self.service.line, &mut Ink::new(line));
+        self.expand(self.service.line, &mut JsonWriter::new(line));
     }
 
     /// Writes a template with its slots filled.
-    pub(crate) fn expand(&self, template: &str, ink: &mut Ink<'_>) {
+    pub(crate) fn expand(&self, template: &str, writer: &mut JsonWriter<'_>) {
         let mut rest = template;
         while let Some((text, after)) = rest.split_once('<') {
             let (slot, tail) = after.split_once('>').unwrap_or((after, ""));
-            ink.text(text);
-            self.fill(slot, ink);
+            writer.write_text(text);
+            self.fill(slot, writer);
             rest = tail;
         }
-        ink.text(rest);
+        writer.write_text(rest);
     }
 
-    fn fill(&self, slot: &str, ink: &mut Ink<'_>) {
-        if let Some((_, fact)) = self.facts.iter().find(|(name, _)| *name == slot) {
-            return self.write_fact(*fact, ink);
+    fn fill(&self, slot: &str, writer: &mut JsonWriter<'_>) {
+        if let Some((_, value)) = self.slot_values.iter().find(|(name, _)| *name == slot) {
+            return self.write_slot_value(*value, writer);
         }
         match slot {
-            "body" => self.expand(self.shape.body, ink),
-            "inner" => self.expand(self.shape.inner, ink),
-            "inner_as_text" => ink.quoted(|ink| self.expand(self.shape.inner, ink)),
-            "code" => ink.text(self.fault.code),
-            "kind" => ink.text(self.fault.kind),
-            "message" => self.expand(self.fault.message, ink),
-            "details" => self.expand(self.fault.details, ink),
-            "status" => ink.text(self.fault.status),
-            "rpc_code" => ink.text(self.fault.rpc_code),
-            "retryable" => ink.show(self.fault.retryable),
-            "service" => ink.text(self.service.name),
-            "environment" => ink.text(self.service.environment),
-            "operation" => ink.text(self.operation),
-            "payload" => self.expand(self.payload, ink),
-            "resource" => ink.text(self.service.resource),
-            "resource_id" => self.expand(self.service.resource_id, ink),
-            "time" => ink.show(Millis(self.micros)),
-            "epoch_ms" => ink.show(self.micros / 1_000),
-            "duration" => self.write_duration(ink),
-            _ if batch::fills(slot) => batch::write(slot, self, ink),
-            _ => vocabulary::write(slot, self, ink),
+            "body" => self.expand(self.shape.body, writer),
+            "inner" => self.expand(self.shape.inner, writer),
+            "inner_as_text" => writer.write_escaped(|writer| self.expand(self.shape.inner, writer)),
+            "code" => writer.write_text(self.fault.code),
+            "kind" => writer.write_text(self.fault.kind),
+            "message" => self.expand(self.fault.message, writer),
+            "details" => self.expand(self.fault.details, writer),
+            "status" => writer.write_text(self.fault.status),
+            "rpc_code" => writer.write_text(self.fault.rpc_code),
+            "retryable" => writer.write_display(self.fault.retryable),
+            "service" => writer.write_text(self.service.name),
+            "environment" => writer.write_text(self.service.environment),
+            "operation" => writer.write_text(self.operation),
+            "payload" => self.expand(self.payload, writer),
+            "resource" => writer.write_text(self.service.resource),
+            "resource_id" => self.expand(self.service.resource_id, writer),
+            "time" => writer.write_display(Rfc3339Millis(self.micros)),
+            "epoch_ms" => writer.write_display(self.micros / 1_000),
+            "duration" => self.write_duration(writer),
+            _ if batch::has_slot(slot) => batch::write(slot, self, writer),
+            _ => vocabulary::write(slot, self, writer),
         }
     }
 
-    fn write_fact(&self, fact: Fact, ink: &mut Ink<'_>) {
-        match fact {
-            Fact::Text(text) => self.expand(text, ink),
-            Fact::Number(number) => ink.show(number),
-            Fact::Cents(cents) => ink.show(format_args!("{}.{:02}", cents / 100, cents % 100)),
-            Fact::Time(micros) => ink.show(Seconds(micros)),
-            Fact::Token(token) => vocabulary::write_letters(token, 16, ink),
+    fn write_slot_value(&self, value: SlotValue, writer: &mut JsonWriter<'_>) {
+        match value {
+            SlotValue::Text(text) => self.expand(text, writer),
+            SlotValue::Number(number) => writer.write_display(number),
+            SlotValue::Cents(cents) => {
+                writer.write_display(format_args!("{}.{:02}", cents / 100, cents % 100));
+            }
+            SlotValue::Time(micros) => writer.write_display(Rfc3339Seconds(micros)),
+            SlotValue::Token(token) => vocabulary::write_letters(token, 16, writer),
         }
     }
 
-    /// Milliseconds, log-normal in all but name: how many of six bits are set decides how often the time doubles.
-    fn write_duration(&self, ink: &mut Ink<'_>) {
+    /// Returns a duration that is close to log-normal: the time doubles once for each of six bits that is set.
+    pub(crate) fn duration_micros(&self) -> u64 {
         let bits = mix(!self.seed);
         let doublings = (bits & 0b11_1111).count_ones();
         let jitter = 64 + (bits >> 8) % 64;
         let usual = (self.service.usual_micros << doublings) / 8 * jitter / 64;
-        let micros = if self.fault.slow { TIME_LIMIT_MICROS + usual } else { usual };
-        ink.show(format_args!("{}.{}", micros / 1_000, micros / 100 % 10));
+        if self.fault.slow { TIME_LIMIT_MICROS + usual } else { usual }
+    }
+
+    /// Writes the duration in milliseconds.
+    fn write_duration(&self, writer: &mut JsonWriter<'_>) {
+        let micros = self.duration_micros();
+        writer.write_display(format_args!("{}.{}", micros / 1_000, micros / 100 % 10));
     }
 }
 
-/// How long a call may take that ends in a timeout.
+/// The time limit of calls that end in a timeout.
 const TIME_LIMIT_MICROS: u64 = 20_000_000;

@@ -1,23 +1,24 @@
-//! Who talks: ten services of an invented company, each with its logger's own idea of a line.
+//! The ten services of an invented company, each with its own log line format.
 //!
 //! A line is the context that the logger adds around `<body>`, the members that a shape of the dialect gives. The
-//! names of the context fields differ on purpose: that is what a reader meets in the field.
+//! names of the context fields differ on purpose, as they do in practice.
 
 use crate::dialect::{Dialect, agent_skills, erlmcp, gateway, mcp_aql, plain_mcp, reference, vendor};
 use crate::random::Weighted;
 
-/// One server and its logger.
+/// A service and its log line format.
 pub(crate) struct Service {
-    weight: u32,
+    /// How often it is drawn in [`Traffic`](crate::Traffic).
+    pub(crate) weight: u32,
     pub(crate) name: &'static str,
     pub(crate) environment: &'static str,
     pub(crate) dialect: &'static Dialect,
-    /// How long a call usually takes.
+    /// The usual duration of a call.
     pub(crate) usual_micros: u64,
     pub(crate) line: &'static str,
-    /// What can be called, and what a successful call returns.
+    /// The operations, with the result of a successful call.
     pub(crate) operations: &'static [(&'static str, &'static str)],
-    /// What the service keeps, and how such a thing is named.
+    /// The kind of resource that the service manages, and the template of its identifiers.
     pub(crate) resource: &'static str,
     pub(crate) resource_id: &'static str,
 }
@@ -28,11 +29,11 @@ impl Weighted for &Service {
     }
 }
 
-/// All of them.
+/// All services.
 pub(crate) static SERVICES: &[&Service] =
     &[&TRACKER, &LEDGER, &DEPOT, &ORDERS, &SKILLS, &HUB, &GEO, &EDGE, &INGRESS, &PARCELS];
 
-/// Tickets, with bare MCP-AQL envelopes.
+/// A ticket tracker with bare MCP-AQL envelopes.
 pub(crate) static TRACKER: Service = Service {
     weight: 17,
     name: "tracker-adapter",
@@ -55,7 +56,7 @@ pub(crate) static TRACKER: Service = Service {
     resource_id: "TCK-<serial>",
 };
 
-/// Invoices, with MCP-AQL envelopes as text inside MCP results.
+/// An invoice ledger with MCP-AQL envelopes as text inside MCP results.
 pub(crate) static LEDGER: Service = Service {
     weight: 15,
     name: "ledger-adapter",
@@ -74,7 +75,7 @@ pub(crate) static LEDGER: Service = Service {
     resource_id: "INV-<serial>",
 };
 
-/// Stock, moved in batches.
+/// A warehouse with batches of operations.
 pub(crate) static DEPOT: Service = Service {
     weight: 7,
     name: "depot-batch",
@@ -92,7 +93,7 @@ pub(crate) static DEPOT: Service = Service {
     resource_id: "BIN-<serial>",
 };
 
-/// Orders, in the numeric model.
+/// An order system with the numeric error model.
 pub(crate) static ORDERS: Service = Service {
     weight: 12,
     name: "orders-reference",
@@ -111,7 +112,7 @@ pub(crate) static ORDERS: Service = Service {
     resource_id: "SO-<serial>",
 };
 
-/// A runtime for skills.
+/// A runtime for agent skills.
 pub(crate) static SKILLS: Service = Service {
     weight: 14,
     name: "skills-runtime",
@@ -130,7 +131,7 @@ pub(crate) static SKILLS: Service = Service {
     resource_id: "skill-<serial>",
 };
 
-/// A plant's sensors, behind erlmcp.
+/// The sensors of a plant behind erlmcp.
 pub(crate) static HUB: Service = Service {
     weight: 10,
     name: "plant-hub",
@@ -148,7 +149,7 @@ pub(crate) static HUB: Service = Service {
     resource_id: "<sensor>",
 };
 
-/// Maps and routes, in plain MCP.
+/// Maps and routes with plain MCP.
 pub(crate) static GEO: Service = Service {
     weight: 13,
     name: "geo-tools",
@@ -201,7 +202,7 @@ pub(crate) static INGRESS: Service = Service {
     resource_id: "<typo>",
 };
 
-/// A relay to a parcel service with codes of its own.
+/// A relay to a parcel service with its own codes.
 pub(crate) static PARCELS: Service = Service {
     weight: 2,
     name: "parcel-relay",

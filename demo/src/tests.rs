@@ -1,11 +1,12 @@
-//! What the traffic promises: the same bytes for the same seed, every shape, valid lines, and the right proportions.
+//! The guarantees of the traffic: the same bytes for the same seed, every shape, valid lines, and the right
+//! proportions.
 
 use crate::dialect::{Fault, Shape};
 use crate::random::Random;
 use crate::record::Record;
 use crate::services::{SERVICES, Service};
 use crate::vocabulary::VOCABULARY;
-use crate::{Mix, START_MICROS, Traffic, UNREADABLE_ONE_IN, lines};
+use crate::{MALFORMED_ONE_IN, Mix, START_MICROS, Traffic, lines};
 
 fn text(mut traffic: Traffic, count: usize) -> String {
     let mut log = Vec::new();
@@ -15,9 +16,9 @@ fn text(mut traffic: Traffic, count: usize) -> String {
     String::from_utf8(log).expect("a log is UTF-8")
 }
 
-/// Everyday traffic in which every line can be read.
-fn readable(seed: u64) -> Traffic {
-    Traffic { unreadable_one_in: u64::MAX, ..Traffic::new(seed) }
+/// Returns everyday traffic without malformed lines.
+fn well_formed(seed: u64) -> Traffic {
+    Traffic { malformed_one_in: u64::MAX, ..Traffic::new(seed) }
 }
 
 /// FNV-1a, 64 bits.
@@ -35,8 +36,8 @@ fn is_logfmt(line: &str) -> bool {
     line.starts_with("time=") && line.contains(" level=") && line.contains(" request_id=")
 }
 
-/// What only a failure, a warning or an audit event has, once a nested envelope is unquoted.
-const TROUBLE: &[&str] = &[
+/// Text that only failures, warnings and audit events have, once a nested envelope is unescaped.
+const PROBLEM_MARKS: &[&str] = &[
     r#""success":false"#,
     r#""success":"false""#,
     r#""error":"#,
@@ -52,9 +53,9 @@ const TROUBLE: &[&str] = &[
     " status=5",
 ];
 
-fn is_trouble(line: &str) -> bool {
-    let unquoted = line.replace(r#"\""#, r#"""#);
-    TROUBLE.iter().any(|mark| unquoted.contains(mark))
+fn is_problem(line: &str) -> bool {
+    let unescaped = line.replace(r#"\""#, r#"""#);
+    PROBLEM_MARKS.iter().any(|mark| unescaped.contains(mark))
 }
 
 #[test]
@@ -65,15 +66,15 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_clone_replays_from_where_it_was_made() {
+fn a_clone_replays_from_its_position() {
     let mut traffic = Traffic::new(4);
     traffic.next_line(&mut Vec::new());
     assert_eq!(text(traffic.clone(), 100), text(traffic, 100));
 }
 
-/// Changing a table changes this, and that is fine: say so in the commit.
+/// A change of a table changes this hash, which is fine; mention it in the commit.
 #[test]
-fn the_bytes_are_the_known_ones() {
+fn the_bytes_match_the_golden_file() {
     let log = lines(7, 20_000);
     let golden = include_str!("tests/golden.ndjson");
     assert!(log.starts_with(golden.as_bytes()), "{}", String::from_utf8_lossy(&log[..golden.len()]));
@@ -87,30 +88,30 @@ fn lines_average_about_390_bytes() {
 }
 
 #[test]
-fn every_line_can_be_read_but_for_the_ones_meant_to_be_broken() {
-    for line in text(readable(3), 40_000).lines() {
+fn every_line_parses_except_the_malformed_ones() {
+    for line in text(well_formed(3), 40_000).lines() {
         assert!(is_json(line) || is_logfmt(line), "{line}");
     }
     let count = 60_000;
     let log = text(Traffic::new(3), count);
-    let broken = log.lines().filter(|line| !is_json(line) && !is_logfmt(line)).count() as u64;
-    let expected = count as u64 / UNREADABLE_ONE_IN;
-    assert!((expected / 2..=expected * 2).contains(&broken), "{broken}");
+    let malformed = log.lines().filter(|line| !is_json(line) && !is_logfmt(line)).count() as u64;
+    let expected = count as u64 / MALFORMED_ONE_IN;
+    assert!((expected / 2..=expected * 2).contains(&malformed), "{malformed}");
 }
 
 #[test]
-fn half_of_everyday_traffic_is_trouble_and_all_of_the_other_mix() {
+fn half_of_everyday_lines_and_all_lines_of_the_failure_mix_are_problems() {
     let count = 50_000;
     let share =
-        |traffic| text(traffic, count).lines().filter(|line| is_trouble(line)).count() * 1_000 / count;
-    let everyday = share(readable(5));
+        |traffic| text(traffic, count).lines().filter(|line| is_problem(line)).count() * 1_000 / count;
+    let everyday = share(well_formed(5));
     assert!((485..=515).contains(&everyday), "{everyday}");
-    let failures = Traffic { unreadable_one_in: u64::MAX, ..Traffic::with_mix(5, Mix::FailuresOnly) };
+    let failures = Traffic { malformed_one_in: u64::MAX, ..Traffic::with_mix(5, Mix::FailuresOnly) };
     assert_eq!(share(failures), 1_000);
 }
 
 #[test]
-fn time_moves_on_by_a_few_milliseconds_a_line() {
+fn time_advances_by_a_few_milliseconds_with_each_line() {
     let mut traffic = Traffic::new(6).at(START_MICROS);
     let mut log = Vec::new();
     for _ in 0..1_000 {
@@ -123,7 +124,7 @@ fn time_moves_on_by_a_few_milliseconds_a_line() {
 }
 
 #[test]
-fn every_shape_turns_up_soon() {
+fn every_shape_occurs_within_20_000_lines() {
     let log = String::from_utf8(lines(9, 20_000)).expect("a log is UTF-8");
     for mark in include_str!("tests/shapes.txt").lines() {
         assert!(log.contains(mark), "nothing like this in 20,000 lines: {mark}");
@@ -154,7 +155,7 @@ fn check_shape(service: &'static Service, shape: &'static Shape) {
             Record { fault, ..Record::new(service, shape, &mut Random::new(seed), START_MICROS) }
                 .write(&mut line);
             assert!(is_json(&line) || is_logfmt(&line), "{line}");
-            assert!(!line.contains('<'), "a slot that nobody fills: {line}");
+            assert!(!line.contains('<'), "a slot without a value: {line}");
         }
     }
 }

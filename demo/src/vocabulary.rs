@@ -1,35 +1,35 @@
-//! The words and numbers that fill slots, all invented.
+//! The values of template slots, all invented.
 //!
-//! The table is sorted by slot name, so that a slot is found by halving; a test holds that. A word may have slots
-//! of its own. The value depends on the record's seed and the slot alone.
+//! The table is sorted by slot name for binary search, which a test checks. A text may have slots of its own. The
+//! value depends on the record's seed and the slot alone.
 
-use crate::clock::Seconds;
-use crate::ink::Ink;
+use crate::json_writer::JsonWriter;
 use crate::random::mix;
 use crate::record::Record;
-use Words::{Ago, Ahead, Between, EpochAgo, Hex, Letters, OneOf};
+use crate::timestamp::Rfc3339Seconds;
+use SlotGenerator::{Ago, Ahead, Between, EpochAgo, Hex, Letters, OneOf};
 
-/// How the value of a slot is made.
-pub(crate) enum Words {
-    /// One of these texts.
+/// The generator of a slot's value.
+pub(crate) enum SlotGenerator {
+    /// Picks one of these texts.
     OneOf(&'static [&'static str]),
-    /// A whole number from the first to the second.
+    /// Picks an integer from the first to the second, inclusive.
     Between(u64, u64),
-    /// So many hexadecimal digits.
+    /// Makes this many hexadecimal digits.
     Hex(usize),
-    /// So many letters and digits.
+    /// Makes this many letters and digits.
     Letters(usize),
-    /// A time up to so many seconds after the record's.
+    /// Picks a time up to this many seconds after the record's.
     Ahead(u64),
-    /// A time up to so many seconds before the record's.
+    /// Picks a time up to this many seconds before the record's.
     Ago(u64),
-    /// The same in seconds since 1970.
+    /// The same as `Ago`, in seconds since 1970.
     EpochAgo(u64),
 }
 
-/// Every slot that neither a story nor the record itself fills.
+/// Every slot that neither a flow nor the record itself fills.
 #[rustfmt::skip] // one row, one line
-pub(crate) const VOCABULARY: &[(&str, Words)] = &[
+pub(crate) const VOCABULARY: &[(&str, SlotGenerator)] = &[
     ("actual_trust", OneOf(&["untested", "generated", "validated"])),
     ("agent", OneOf(&["triage-bot", "planner-7", "invoice-clerk", "night-shift", "scout", "desk-helper"])),
     ("ago", Ago(900)),
@@ -98,39 +98,39 @@ pub(crate) const VOCABULARY: &[(&str, Words)] = &[
     ("word", OneOf(&["soon", "many", "fifty", "n/a", "yes please", "tomorrow"])),
 ];
 
-/// Writes the slot's value in this record. A slot that nobody knows stays as it is; a test finds it.
-pub(crate) fn write(slot: &str, record: &Record<'_>, ink: &mut Ink<'_>) {
+/// Writes the slot's value in this record. An unknown slot stays as it is; a test finds it.
+pub(crate) fn write(slot: &str, record: &Record<'_>, writer: &mut JsonWriter<'_>) {
     let Ok(row) = VOCABULARY.binary_search_by(|(name, _)| (*name).cmp(slot)) else {
-        return ink.show(format_args!("<{slot}>"));
+        return writer.write_display(format_args!("<{slot}>"));
     };
-    let luck = mix(record.seed.wrapping_add(row as u64));
+    let hash = mix(record.seed.wrapping_add(row as u64));
     match VOCABULARY[row].1 {
-        OneOf(texts) => record.expand(texts[(luck % texts.len() as u64) as usize], ink),
-        Between(first, last) => ink.show(first + luck % (last - first + 1)),
-        Hex(digits) => write_hex(luck, digits, ink),
-        Letters(letters) => write_letters(luck, letters, ink),
-        Ahead(seconds) => ink.show(Seconds(record.micros + micros_up_to(seconds, luck))),
-        Ago(seconds) => ink.show(Seconds(record.micros - micros_up_to(seconds, luck))),
-        EpochAgo(seconds) => ink.show((record.micros - micros_up_to(seconds, luck)) / 1_000_000),
+        OneOf(texts) => record.expand(texts[(hash % texts.len() as u64) as usize], writer),
+        Between(first, last) => writer.write_display(first + hash % (last - first + 1)),
+        Hex(digits) => write_hex(hash, digits, writer),
+        Letters(letters) => write_letters(hash, letters, writer),
+        Ahead(seconds) => writer.write_display(Rfc3339Seconds(record.micros + micros_up_to(seconds, hash))),
+        Ago(seconds) => writer.write_display(Rfc3339Seconds(record.micros - micros_up_to(seconds, hash))),
+        EpochAgo(seconds) => writer.write_display((record.micros - micros_up_to(seconds, hash)) / 1_000_000),
     }
 }
 
-/// So many letters and digits, all decided by one number.
-pub(crate) fn write_letters(number: u64, letters: usize, ink: &mut Ink<'_>) {
+/// Writes this many letters and digits, all determined by one number.
+pub(crate) fn write_letters(number: u64, letters: usize, writer: &mut JsonWriter<'_>) {
     const ALPHABET: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut number = number;
     for _ in 0..letters {
         number = mix(number.wrapping_add(1));
-        let at = (number % ALPHABET.len() as u64) as usize;
-        ink.text(&ALPHABET[at..=at]);
+        let index = (number % ALPHABET.len() as u64) as usize;
+        writer.write_text(&ALPHABET[index..=index]);
     }
 }
 
-fn write_hex(number: u64, digits: usize, ink: &mut Ink<'_>) {
+fn write_hex(number: u64, digits: usize, writer: &mut JsonWriter<'_>) {
     let wide = (u128::from(number) << 64) | u128::from(mix(number));
-    ink.show(format_args!("{:0digits$x}", wide >> (128 - 4 * digits)));
+    writer.write_display(format_args!("{:0digits$x}", wide >> (128 - 4 * digits)));
 }
 
-fn micros_up_to(seconds: u64, luck: u64) -> i64 {
-    (1 + luck % seconds) as i64 * 1_000_000
+fn micros_up_to(seconds: u64, hash: u64) -> i64 {
+    (1 + hash % seconds) as i64 * 1_000_000
 }

@@ -1,4 +1,4 @@
-//! Every story makes sense, whether its lines are close together or far apart.
+//! Every flow is consistent, at any time between its lines.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ const CODES: &[&str] = &[
     "CONFIRMATION_GRANTED",
 ];
 
-/// What happened to one token, and when.
+/// The events of one token, with their times.
 type History = Vec<(&'static str, i64)>;
 
-/// The histories of all tokens in 5,000 lines, so many microseconds apart.
+/// Returns the histories of all tokens in 5,000 lines that are this many microseconds apart.
 fn histories(pause_micros: i64) -> Vec<History> {
     let (mut confirmations, mut random) = (Confirmations::default(), Random::new(8));
     let mut histories = BTreeMap::<String, History>::new();
@@ -36,7 +36,7 @@ fn histories(pause_micros: i64) -> Vec<History> {
 }
 
 fn position(history: &History, code: &str) -> Option<usize> {
-    history.iter().position(|(happened, _)| *happened == code)
+    history.iter().position(|(event, _)| *event == code)
 }
 
 fn check(history: &History) {
@@ -56,14 +56,14 @@ fn check(history: &History) {
 }
 
 #[test]
-fn stories_hold_together_at_every_pace() {
+fn flows_are_consistent_at_every_rate_of_lines() {
     for pause_micros in [1_000, 125_000, 20_000_000] {
         histories(pause_micros).iter().for_each(check);
     }
 }
 
 #[test]
-fn at_the_usual_pace_every_kind_of_ending_comes_up() {
+fn every_code_occurs_at_the_usual_rate_of_lines() {
     let histories = histories(125_000);
     for code in CODES {
         assert!(histories.iter().any(|history| position(history, code).is_some()), "{code}");

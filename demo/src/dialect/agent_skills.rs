@@ -1,5 +1,5 @@
-//! agent-skills: lower-case codes with an exception class and a hint, in five forms, and the runtime's own log.
-//! Its `trace_id` names a run and is not W3C hex.
+//! agent-skills: lower-case codes with an exception class and a hint, in five envelopes, and the log of the
+//! runtime. Its `trace_id` names a run and is not W3C hex.
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -11,21 +11,21 @@ const BRIDGE: &str = r#""response":{"id":"<rpc>","error":{"code":"<code>","messa
 const SERVICE_LOG: &str =
     r#""event":"service.<operation>","status":"failed","http_status":<status>,"trace_id":"<run>""#;
 
-/// A runtime of agent-skills.
+/// An agent-skills runtime.
 pub(crate) static RUNTIME: Dialect = Dialect {
     successes: &[
         success(40, r#""event":"service.<operation>","status":"completed","http_status":200,"trace_id":"<run>","outputs":<payload>"#),
         success(40, r#""http_status":200,"payload":{"skill":"<operation>","status":"completed","outputs":<payload>,"trace_id":"<run>"}"#),
         success(20, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}]}}"#)
-            .carrying("<payload>"),
+            .with_inner("<payload>"),
         success(5, r#""response":{"id":"<rpc>","result":{"status":"completed","outputs":<payload>}}"#),
     ],
     failures: &[
         failure(30, HTTP, FAULTS),
         failure(20, MCP, FAULTS),
-        failure(15, LLM_ADAPTER, FAULTS).carrying(r#"{"error":"<kind>: <message>","code":"<code>"}"#),
+        failure(15, LLM_ADAPTER, FAULTS).with_inner(r#"{"error":"<kind>: <message>","code":"<code>"}"#),
         failure(12, TOOL_TEXT, FAULTS)
-            .carrying(r#"{"error":"<kind>: <message>","code":"<code>","tool":"<operation>"}"#),
+            .with_inner(r#"{"error":"<kind>: <message>","code":"<code>","tool":"<operation>"}"#),
         failure(15, BRIDGE, FAULTS),
         failure(8, SERVICE_LOG, FAULTS),
     ],

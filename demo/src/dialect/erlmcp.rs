@@ -1,14 +1,14 @@
-//! An erlmcp node: JSON-RPC errors with its own numbers, and `data` that says which tool, URI or task it was.
-//! A code that it does not know becomes -32603, so that number is common here.
+//! An erlmcp node: JSON-RPC errors with its own numbers, and `data` with the tool, URI or task. It replaces
+//! unknown codes with -32603, so that number is common here.
 
 use super::{Dialect, Fault, failure, fault, success};
 
 const ERROR: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"error":{"code":<code>,"message":"<message>","data":<details>}}"#;
 const RESULT: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}],"isError":false}}"#;
 
-/// A node of erlmcp.
+/// An erlmcp node.
 pub(crate) static NODE: Dialect = Dialect {
-    successes: &[success(1, RESULT).carrying("<payload>")],
+    successes: &[success(1, RESULT).with_inner("<payload>")],
     failures: &[failure(1, ERROR, FAULTS)],
     outage: failure(1, ERROR, OUTAGE),
     warnings: &[],

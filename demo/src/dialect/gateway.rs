@@ -1,4 +1,4 @@
-//! Gateways: they see a status and no envelope, and write it as logfmt or as a JSON access log.
+//! Gateways, which see a status and no envelope, and log it as logfmt or as a JSON access log.
 
 use super::{Dialect, Fault, failure, fault, success};
 

@@ -1,9 +1,9 @@
-//! What goes wrong behind an MCP-AQL adapter: the registered codes with their message templates, and the slips that
-//! real adapters make.
+//! The faults of MCP-AQL adapters: the registered codes with their message templates, and typical mistakes of real
+//! adapters.
 
 use super::{Fault, fault};
 
-/// Failures of an ordinary day.
+/// Everyday failures.
 #[rustfmt::skip] // one row, one line
 pub(crate) const FAULTS: &[Fault] = &[
     fault(130, "VALIDATION_MISSING_PARAM", "Missing required parameter '<param>'", r#"{"param_name":"<param>","operation":"<operation>"}"#),
@@ -28,16 +28,16 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(10, "TRANSPORT_CONNECTION_REFUSED", "Connection refused by '<host>'", r#"{"host":"<host>","port":5432}"#),
     fault(8, "AUTH_CREDENTIAL_MISSING", "No credential configured for '<host>'", r#"{"host":"<host>","expected":"LEDGER_UPSTREAM_KEY"}"#),
     fault(5, "PLUGIN_NOT_FOUND", "Plugin 'csv-export' is not installed", r#"{"plugin":"csv-export","searched":["adapters","extras"]}"#),
-    // The published mapping sends every other 4xx here, so these two are a rate limit and a conflict.
+    // The published mapping assigns every other 4xx to this code, so these two are a rate limit and a conflict.
     fault(6, "VALIDATION_INVALID_TYPE", "Target API answered: too many calls for '<tenant>'", r#"{"http_status":429,"retry_after_seconds":<seconds>}"#),
     fault(6, "VALIDATION_INVALID_TYPE", "Target API answered: '<resource_id>' was changed meanwhile", r#"{"http_status":409,"resource_id":"<resource_id>"}"#),
-    // An internal code for a caller's mistake, and a message that shows too much.
+    // An internal code for a caller's mistake, and a message that reveals internals.
     fault(6, "INTERNAL_ERROR", "Internal error: '<resource> <resource_id> does not exist'", r#"{"request_id":"<request>"}"#),
     fault(5, "INTERNAL_ERROR", "TypeError: cannot read property 'id' of undefined at <file>", r#"{"request_id":"<request>"}"#),
-    // No registry knows these.
+    // These codes are in no registry.
     fault(3, "LEDGER_SEALED", "The books of '<tenant>' are closed for this period", r#"{"tenant":"<tenant>","reopens_at":"<soon>"}"#),
     fault(2, "TIDE_WINDOW_MISSED", "Slot '<count>' has passed", r#"{"slot":<count>}"#),
-    // Secrets, all of them invented, that must not survive the reading.
+    // Invented secrets, which redaction must remove.
     fault(5, "INTERNAL_ERROR", "Internal error: 'sign-in failed for <email> with password=<password>'", r#"{"http_status":500,"account":"<email>"}"#),
     fault(5, "PERMISSION_DENIED", "Permission denied: 'upstream refused Bearer <bearer>'", r#"{"http_status":401,"headers":{"authorization":"Bearer <bearer>"}}"#),
     fault(4, "PERMISSION_DENIED", "Permission denied: 'push with ghp_<github_key> rejected'", r#"{"http_status":403,"required_scope":"repo"}"#),
@@ -45,7 +45,22 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(3, "AUTH_CONFIG_INVALID", "Credentials for '<host>' were rejected", r#"{"host":"<host>","user":"svc-ledger","password":"<password>"}"#),
 ];
 
-/// Failures that are only a sentence.
+/// Denials for want of trust, for the flows that begin with one.
+#[rustfmt::skip] // one row, one line
+pub(crate) static TRUST_DENIALS: [&Fault; 2] = [
+    &fault(1, "PERMISSION_TRUST_LEVEL_INSUFFICIENT", "Operation '<operation>' requires trust level '<required_trust>', adapter has '<actual_trust>'", r#"{"operation":"<operation>","required_trust":"<required_trust>","actual_trust":"<actual_trust>","danger_level":<danger_number>}"#),
+    &fault(1, "PERMISSION_DANGER_LEVEL_DENIED", "Operation '<operation>' (danger: <danger_word>) denied for adapter trust level '<actual_trust>'", r#"{"operation":"<operation>","danger_level":"<danger_word>","adapter_trust":"<actual_trust>","minimum_trust_required":"<required_trust>","reasons":["Touches many records at once"]}"#),
+];
+
+/// Mistakes in a request, for the flows in which the caller repairs it.
+#[rustfmt::skip] // one row, one line
+pub(crate) static MISTAKES: [&Fault; 3] = [
+    &fault(1, "VALIDATION_MISSING_PARAM", "Missing required parameter '<param>'", r#"{"param_name":"<param>","operation":"<operation>"}"#),
+    &fault(1, "VALIDATION_INVALID_ENUM", "Parameter '<param>' must be one of 'low', 'normal', 'urgent'", r#"{"param_name":"<param>","value":"<word>","allowed":["low","normal","urgent"]}"#),
+    &fault(1, "NOT_FOUND_OPERATION", "Unknown operation: '<typo>'", r#"{"operation":"<typo>","available":["<operation>","introspect"]}"#),
+];
+
+/// Failures that are only a message.
 #[rustfmt::skip] // one row, one line
 pub(crate) const TEXT_FAULTS: &[Fault] = &[
     fault(5, "", "Unknown operation: <typo>", ""),
@@ -55,7 +70,7 @@ pub(crate) const TEXT_FAULTS: &[Fault] = &[
     fault(1, "", "Could not notify <email>: mailbox full", ""),
 ];
 
-/// Failures of a bad half minute.
+/// Failures during an outage.
 #[rustfmt::skip] // one row, one line
 pub(crate) const OUTAGE: &[Fault] = &[
     fault(6, "INTERNAL_ERROR", "Internal error: 'connection pool of <host> is exhausted'", r#"{"http_status":503,"upstream_error":"remaining connection slots are reserved"}"#),
@@ -63,7 +78,7 @@ pub(crate) const OUTAGE: &[Fault] = &[
     fault(2, "TRANSPORT_TIMEOUT", "No answer from '<host>' within '20' seconds", r#"{"host":"<host>","timeout_ms":20000}"#).slow(),
 ];
 
-/// Things to mind, with their `severity`.
+/// Warnings, with their `severity`.
 #[rustfmt::skip] // one row, one line
 pub(crate) const WARNINGS: &[Fault] = &[
     warning(5, "low", "DEPRECATION_WARNING", "Operation '<operation>' will be removed in version '4'", r#"{"operation":"<operation>","removed_in":"4.0.0"}"#),

@@ -1,5 +1,5 @@
-//! An MCP server without a model of its own: the protocol's numbers, tool results that are a sentence with `isError`,
-//! and answers that ask back (`input_required`).
+//! An MCP server without an error model of its own: the protocol's numbers, tool results that are a sentence with
+//! `isError`, and responses that request input (`input_required`).
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -7,21 +7,21 @@ const ERROR: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"error":{"code":<c
 const TOP_ERROR: &str = r#""jsonrpc":"2.0","id":<rpc>,"error":{"code":<code>,"message":"<message>"}"#;
 const TOOL_ERROR: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"complete","content":[{"type":"text","text":"<message>"}],"isError":true}}"#;
 const BATCH: &str = r#""response":[{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}]}},{"jsonrpc":"2.0","id":1<rpc>,"error":{"code":<code>,"message":"<message>"}}]"#;
-const ASKING: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"input_required","inputRequests":[{"method":"elicitation/create","params":{"message":"Which <city> do you mean?"}}]}}"#;
+const INPUT_REQUIRED: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"input_required","inputRequests":[{"method":"elicitation/create","params":{"message":"Which <city> do you mean?"}}]}}"#;
 
-/// A server that speaks MCP and nothing more.
+/// A server with plain MCP.
 pub(crate) static SERVER: Dialect = Dialect {
     successes: &[
         success(60, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"complete","content":[{"type":"text","text":"<inner_as_text>"}],"isError":false}}"#)
-            .carrying("<payload>"),
+            .with_inner("<payload>"),
         success(20, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<city>: <items> results"}],"structuredContent":<payload>}}"#),
-        success(6, ASKING),
+        success(6, INPUT_REQUIRED),
     ],
     failures: &[
         failure(45, TOOL_ERROR, SENTENCES),
         failure(35, ERROR, FAULTS),
         failure(10, TOP_ERROR, FAULTS),
-        failure(6, BATCH, FAULTS).carrying("<payload>"),
+        failure(6, BATCH, FAULTS).with_inner("<payload>"),
     ],
     outage: failure(1, TOOL_ERROR, OUTAGE),
     warnings: &[],

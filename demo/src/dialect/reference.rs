@@ -1,5 +1,5 @@
-//! The numeric model: domain failures hide in `result.error`, validation failures are JSON-RPC errors, and what the
-//! reference server drops on the way is plain text with `isError`.
+//! The numeric model: domain failures are in `result.error`, validation failures are JSON-RPC errors, and other
+//! failures of the reference server are plain text with `isError`.
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -7,12 +7,12 @@ const DOMAIN: &str = r#""response":{"jsonrpc":"2.0","result":{"error":{"code":<c
 const TEXT: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<message>"}],"isError":true}}"#;
 const PROTOCOL: &str = r#""response":{"jsonrpc":"2.0","error":{"code":<code>,"message":"<message>","data":<details>},"id":<rpc>}"#;
 
-/// A server of the numeric model.
+/// A server with the numeric model.
 pub(crate) static NUMERIC: Dialect = Dialect {
     successes: &[
         success(6, r#""response":{"jsonrpc":"2.0","result":<payload>,"id":<rpc>}"#),
         success(3, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}]}}"#)
-            .carrying("<payload>"),
+            .with_inner("<payload>"),
     ],
     failures: &[
         failure(60, DOMAIN, DOMAIN_FAULTS),
@@ -34,9 +34,9 @@ const DOMAIN_FAULTS: &[Fault] = &[
     fault(6, "4001", "Adapter error", r#"{"originalError":"INVALID_ORDER_STATE","context":{"orderId":"<resource_id>","state":"<state>"}}"#),
     fault(5, "4002", "Backend '<host>' is unavailable", r#"{"reason":"unavailable","context":{"host":"<host>"}}"#).retryable(),
     fault(4, "5001", "Tool '<operation>' is not supported by this adapter", r#"{"reason":"not_implemented"}"#),
-    // Only its range says what this is.
+    // This code has no entry; only its range has a meaning.
     fault(2, "2417", "Promised date lies before the order date", r#"{"field":"promisedDate","reason":"order"}"#),
-    // Says that a retry helps where none does.
+    // It claims to be retryable although a retry does not help.
     fault(1, "2002", "Required field '<field>' is missing", r#"{"field":"<field>","reason":"missing"}"#).retryable(),
 ];
 

@@ -1,23 +1,23 @@
-//! What happens next: which kind of line, and for the simple kinds the record itself.
+//! The kinds of lines, and the records of the simple kinds.
 
 use crate::outage;
 use crate::random::{Random, Weighted};
 use crate::record::Record;
 use crate::services::{DEPOT, LEDGER, SERVICES, Service, TRACKER};
-use Scene::{Confirmation, Failure, Quota, Success, Warning};
+use LineKind::{Confirmation, Failure, Quota, Success, Warning};
 
-/// Which lines a [`Traffic`](crate::Traffic) has.
+/// The mix of lines in a [`Traffic`](crate::Traffic).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
-    /// Half successes; half failures, warnings and audit events.
+    /// Half of the lines are successes; the others are failures, warnings and audit events.
     Everyday,
-    /// No plain successes. A success that carries a warning or a failed part is still there.
+    /// There are no plain successes, only those with a warning or a failed part.
     FailuresOnly,
 }
 
-/// The kinds of line.
+/// The kind of a line.
 #[derive(Clone, Copy)]
-pub(crate) enum Scene {
+pub(crate) enum LineKind {
     Success,
     Failure,
     Warning,
@@ -25,40 +25,40 @@ pub(crate) enum Scene {
     Confirmation,
 }
 
-const EVERYDAY: &[(u32, Scene)] =
+const EVERYDAY: &[(u32, LineKind)] =
     &[(50, Success), (42, Failure), (2, Warning), (3, Quota), (3, Confirmation)];
-const FAILURES_ONLY: &[(u32, Scene)] = &[(42, Failure), (2, Warning), (3, Quota), (3, Confirmation)];
+const FAILURES_ONLY: &[(u32, LineKind)] = &[(42, Failure), (2, Warning), (3, Quota), (3, Confirmation)];
 
-/// Who sends warnings: the adapters.
-const WARNERS: &[&Service] = &[&TRACKER, &LEDGER, &DEPOT];
+/// The services that send warnings: the adapters.
+const WARNING_SERVICES: &[&Service] = &[&TRACKER, &LEDGER, &DEPOT];
 
 impl Mix {
-    pub(crate) fn draw(self, random: &mut Random) -> Scene {
-        let scenes = match self {
+    pub(crate) fn draw(self, random: &mut Random) -> LineKind {
+        let kinds = match self {
             Mix::Everyday => EVERYDAY,
             Mix::FailuresOnly => FAILURES_ONLY,
         };
-        random.pick_weighted(scenes).1
+        random.pick_weighted(kinds).1
     }
 }
 
-impl Weighted for (u32, Scene) {
+impl Weighted for (u32, LineKind) {
     fn weight(&self) -> u32 {
         self.0
     }
 }
 
-/// A call that went well.
+/// Returns a successful call.
 pub(crate) fn success(random: &mut Random, micros: i64) -> Record<'static> {
     let service = random.pick_weighted(SERVICES);
     let shape = random.pick_weighted(service.dialect.successes);
     Record::new(service, shape, random, micros)
 }
 
-/// A call that failed, for one of the usual reasons or because its service is down.
+/// Returns a failed call, with a usual fault or with one of an outage when the service is down.
 pub(crate) fn failure(random: &mut Random, micros: i64, seed: u64) -> Record<'static> {
     let service = random.pick_weighted(SERVICES);
-    let shape = if outage::strikes(service, seed, micros) && !random.one_in(5) {
+    let shape = if outage::is_down(service, seed, micros) && !random.one_in(5) {
         &service.dialect.outage
     } else {
         random.pick_weighted(service.dialect.failures)
@@ -66,9 +66,9 @@ pub(crate) fn failure(random: &mut Random, micros: i64, seed: u64) -> Record<'st
     Record::new(service, shape, random, micros)
 }
 
-/// A call that went well, with something to mind.
+/// Returns a successful call with a warning.
 pub(crate) fn warning(random: &mut Random, micros: i64) -> Record<'static> {
-    let service = random.pick(WARNERS);
+    let service = random.pick(WARNING_SERVICES);
     let shape = random.pick_weighted(service.dialect.warnings);
     Record::new(service, shape, random, micros)
 }
