@@ -1,9 +1,11 @@
-//! How often classification asks for memory, against plain parsing of the same lines.
+//! Counts the allocations of classification, against plain parsing of the same lines.
 //!
 //! `cargo bench --bench allocations [-- LINES]`. Apart from the timing benchmark, because counting costs time.
 
+use classifier::{
+    Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
+};
 use std::sync::Arc;
-use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
 #[derive(Default)]
 struct Count(usize);
@@ -13,7 +15,7 @@ impl Sink for Count {
         self.0 += 1;
     }
     fn call(&mut self, _: &Call<'_>) {}
-    fn unrecognized(&mut self, _: Reason) {}
+    fn unrecognized(&mut self, _: UnrecognizedReason) {}
 }
 
 fn main() -> anyhow::Result<()> {
@@ -38,7 +40,8 @@ fn main() -> anyhow::Result<()> {
 fn classify(classifier: &mut Classifier, lines: &[&[u8]]) -> usize {
     let mut events = Count::default();
     for (number, line) in (0..).zip(lines) {
-        let origin = Origin { arrival: demo::START_MICROS, identity: number, ..Origin::default() };
+        let origin =
+            RecordOrigin { arrival: demo::START_MICROS, identity: number, ..RecordOrigin::default() };
         classifier.classify(line, &origin, &mut events);
     }
     events.0

@@ -4,10 +4,12 @@
 //! `Value`, our whole path (decode, find, classify, redact, fingerprint), and our parser alone. Machines are
 //! noisy, so what counts is the ratio of the medians of interleaved rounds.
 
+use classifier::{
+    Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
+};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
 const ROUNDS: usize = 15;
 
@@ -28,7 +30,7 @@ impl Sink for Count {
         black_box(call);
         self.calls += call.count;
     }
-    fn unrecognized(&mut self, reason: Reason) {
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
         black_box(reason);
         self.unrecognized += 1;
     }
@@ -70,9 +72,10 @@ fn parse(line: &[u8]) -> serde_json::Result<serde_json::Value> {
 }
 
 fn classify(classifier: &mut Classifier, lines: &[&[u8]], total: &mut Count) {
-    let origin = Origin { arrival: demo::START_MICROS, source: Some("bench"), ..Origin::default() };
+    let origin =
+        RecordOrigin { arrival: demo::START_MICROS, source: Some("bench"), ..RecordOrigin::default() };
     for (number, line) in (0..).zip(lines) {
-        classifier.classify(line, &Origin { identity: number, ..origin }, total);
+        classifier.classify(line, &RecordOrigin { identity: number, ..origin }, total);
     }
 }
 

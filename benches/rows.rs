@@ -4,18 +4,20 @@
 //! classification alone, with rows, and with the record's bytes, in batches of a thousand lines. What counts is
 //! the ratio of the medians of interleaved rounds, in CPU time, so that a busy machine distorts little.
 
+use classifier::{
+    Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
+};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
 use store::codec::Encoder;
-use store::rows::{EventRow, EventRows};
-use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
+use store::rows::{EventRow, EventRows, Relation};
 
 const ROUNDS: usize = 11;
 const BATCH: usize = 1000;
 
-/// How far to go.
+/// The last stage to run.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Stage {
     Classify,
@@ -35,13 +37,13 @@ impl Sink for Keep<'_> {
     fn event(&mut self, event: &Event<'_>) {
         black_box(event);
         if self.keep {
-            self.rows.push(EventRow { event, ingested_at: demo::START_MICROS });
+            self.rows.push(EventRow { event, ingested_at: demo::START_MICROS, relation: Relation::Primary });
         }
     }
     fn call(&mut self, call: &Call<'_>) {
         black_box(call);
     }
-    fn unrecognized(&mut self, reason: Reason) {
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
         black_box(reason);
     }
 }
@@ -54,11 +56,12 @@ struct Keep<'k> {
 impl Path {
     fn go(&mut self, lines: &[&[u8]]) -> anyhow::Result<()> {
         self.bytes = 0;
-        let origin = Origin { arrival: demo::START_MICROS, source: Some("bench"), ..Origin::default() };
+        let origin =
+            RecordOrigin { arrival: demo::START_MICROS, source: Some("bench"), ..RecordOrigin::default() };
         for batch in lines.chunks(BATCH) {
             let mut keep = Keep { rows: &mut self.rows, keep: self.stage >= Stage::Rows };
             for (number, line) in (0..).zip(batch) {
-                self.classifier.classify(line, &Origin { identity: number, ..origin }, &mut keep);
+                self.classifier.classify(line, &RecordOrigin { identity: number, ..origin }, &mut keep);
             }
             if self.stage >= Stage::Rows {
                 let batch = self.rows.finish()?;

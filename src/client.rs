@@ -1,8 +1,8 @@
 //! HTTP to a running server, encrypted or not: what all commands that talk to one have in common.
 
-mod trust;
+mod tls;
 
-pub(crate) use trust::Trust;
+pub(crate) use tls::ClientTlsArgs;
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -22,16 +22,16 @@ const ENDPOINTS: &str = "endpoints.json";
 
 /// Sends requests, each with what we say of ourselves.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub(crate) struct HttpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     authorization: Option<HeaderValue>,
 }
 
-impl Http {
-    /// A client for one server; it connects when it is first used.
-    pub(crate) fn to(address: &Address, trust: &Trust) -> anyhow::Result<Self> {
+impl HttpClient {
+    /// Creates a client for one server. It connects when it is first used.
+    pub(crate) fn new(address: &ServerAddress, tls: &ClientTlsArgs) -> anyhow::Result<Self> {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust.config(address.is_https)?)
+            .with_tls_config(tls.client_config(address.is_https)?)
             .https_or_http()
             .enable_http1()
             .build();
@@ -48,8 +48,8 @@ impl Http {
     }
 }
 
-/// What we say of ourselves: the token of the environment.
-fn authorization() -> anyhow::Result<Option<HeaderValue>> {
+/// Returns the authorization header with the token of the environment.
+pub(crate) fn authorization() -> anyhow::Result<Option<HeaderValue>> {
     let token = match (std::env::var("FAULTLINE_TOKEN"), std::env::var_os("FAULTLINE_TOKEN_FILE")) {
         (Ok(token), _) if !token.is_empty() => token,
         (_, Some(file)) => std::fs::read_to_string(&file)
@@ -64,21 +64,21 @@ fn authorization() -> anyhow::Result<Option<HeaderValue>> {
 
 /// The address of a server: shown as a URL without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct ServerAddress {
     is_https: bool,
     /// Its host and port.
     pub(crate) authority: String,
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", if self.is_https { "https" } else { "http" }, self.authority)
     }
 }
 
-impl Address {
+impl ServerAddress {
     /// Reads an address as it is given on the command line. The path that we would add ourselves may be there.
-    pub(crate) fn read(text: &str, example: &str, path: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, example: &str, path: &str) -> Result<Self, String> {
         let example = format!("give one as in {example}");
         let uri: Uri = text.parse().map_err(|error| format!("this is no address ({error}); {example}"))?;
         let is_https = match uri.scheme_str() {
@@ -96,7 +96,7 @@ impl Address {
     }
 
     /// One of the addresses that a running server wrote to its data directory, by its name there.
-    pub(crate) fn of_endpoint(directory: &Path, name: &str) -> Option<Self> {
+    pub(crate) fn from_endpoints_file(directory: &Path, name: &str) -> Option<Self> {
         let text = std::fs::read(directory.join(ENDPOINTS)).ok()?;
         let endpoints: serde_json::Value = serde_json::from_slice(&text).ok()?;
         let authority = endpoints.get(name)?.as_str()?.to_owned();
@@ -105,41 +105,41 @@ impl Address {
     }
 }
 
-/// What a server of ours says when it refuses.
+/// The response of a Faultline server that rejects a request.
 #[derive(Deserialize)]
-pub(crate) struct Told {
-    pub(crate) error: Problem,
+pub(crate) struct ErrorResponse {
+    pub(crate) error: ErrorBody,
 }
 
-/// What is wrong, where, and what to do.
+/// The error in such a response: what is wrong, where, and what to do.
 #[derive(Deserialize)]
-pub(crate) struct Problem {
+pub(crate) struct ErrorBody {
     pub(crate) message: String,
-    pub(crate) position: Option<Place>,
+    pub(crate) position: Option<ErrorPosition>,
     pub(crate) remedy: Option<String>,
 }
 
 /// A place in a statement.
 #[derive(Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct ErrorPosition {
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
 /// Nobody is there, or nobody who can be believed.
-pub(crate) fn away(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn connect_error(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let innermost = innermost(error);
-    let remedy = trust::remedy(error).unwrap_or("check that a server listens there");
+    let remedy = tls::remedy(error).unwrap_or("check that a server listens there");
     format!("cannot reach {url}: {innermost}; {remedy}")
 }
 
 /// Somebody was there, and is not any more.
-pub(crate) fn broken(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
-    let remedy = trust::remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+pub(crate) fn connection_error(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
+    let remedy = tls::remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
     format!("the connection to {url} broke: {}{remedy}", innermost(error))
 }
 
-/// What an error comes from: the outer ones only say that there was one.
+/// Returns the innermost cause of an error: the outer ones only say that there was one.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

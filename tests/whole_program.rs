@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod whole_program {
+    mod api;
     mod architecture;
     mod backup;
     mod browser;
@@ -14,10 +15,13 @@ mod whole_program {
     mod connections;
     mod corpus;
     mod dashboards;
+    mod delta;
+    mod demo;
     mod denied;
     mod deploy;
     mod durability;
     mod example_log;
+    mod field;
     mod files;
     mod flight;
     mod fuzz;
@@ -30,7 +34,6 @@ mod whole_program {
     mod http_sql;
     mod idempotency;
     mod ingest;
-    mod lake;
     mod metrics;
     mod numbers;
     mod older_store;

@@ -16,11 +16,11 @@ pub(crate) const RECORDS: usize = 1000;
 const ENVELOPES: usize = 32;
 /// Compressed bodies of spans: the server remembers a million identities, and a span has one or more.
 const COMPRESSED_SPANS: usize = 1050;
-/// What exporters use.
+/// The compression level that exporters use.
 const GZIP: Compression = Compression::new(6);
 const ZSTD: i32 = 3;
 
-/// How bodies are compressed.
+/// The compression of bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Plain,

@@ -1,4 +1,4 @@
-//! What is sent: one case for each way in.
+//! The cases of the benchmark: one for each receiver.
 
 use crate::Round;
 use crate::bodies::{self, Bodies, Encoding};
@@ -14,7 +14,7 @@ const ENVELOPES: &str = "envelopes";
 const SPANS: &str = "otlp_traces";
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// How a case's requests travel.
+/// The protocol of a case's requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Envelopes,

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Where requests go, and what they say of themselves.
+/// The target of requests, and their headers.
 #[derive(Clone)]
 pub(crate) enum Target {
     /// The head, up to the length of the body.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 const CONNECTIONS: usize = 8;
 
-/// How fast to send.
+/// The rate at which to send.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
     /// The next request follows the answer.
@@ -17,7 +17,7 @@ pub(crate) enum Pace {
     Requests(f64),
 }
 
-/// What was sent and answered.
+/// The requests that were sent and acknowledged.
 pub(crate) struct Loaded {
     elapsed: Duration,
     /// From when a request was due to its answer, sorted.

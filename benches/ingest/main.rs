@@ -3,7 +3,7 @@
 //! `cargo bench --bench ingest [-- SECONDS [ROUNDS]] [CASE]` starts the real `faultline serve` on a directory of the real
 //! disk and sends it what senders send: NDJSON envelopes and OTLP spans, a thousand a request, plain and
 //! compressed. The sender is one thread of this process, and its CPU is counted apart. Each case first runs as
-//! fast as answers come (*top*), and until what came is sealed: that time and that CPU count too. Then it runs at half of
+//! fast as answers come (*top*), and until what came is flushed: that time and that CPU count too. Then it runs at half of
 //! the rate of the answers with a fixed schedule (*half*), where an answer's time counts from when its request was due.
 //! Cases take turns, and what is reported is the median of the rounds.
 //!
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 const ROUNDS: f64 = 3.0;
 const SECONDS: f64 = 3.0;
 const STARTS: usize = 3;
-/// How long a log is filled that is then read back.
+/// The time for which a WAL is filled that is then read back.
 const REPLAYED: Duration = Duration::from_secs(8);
 /// Before the first round, so that it does not pay for the first touch of everything.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -121,10 +121,10 @@ impl Contender {
     }
 }
 
-/// How fast a log is read back in which nothing is sealed.
+/// Measures how fast a WAL is read back in which nothing is flushed.
 fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()> {
     let (program, data) = (PathBuf::from(env!("CARGO_BIN_EXE_faultline")), folder.join("replay"));
-    let server = Server::start_unsealed(&program, &data)?;
+    let server = Server::start_unflushed(&program, &data)?;
     let mut case = Case::all("envelopes")?.swap_remove(0);
     Bench { server: &server, runtime }.load(&mut case, Pace::Top, REPLAYED)?;
     let expected = cases::total_of(&server.status()?, "events");
@@ -137,7 +137,7 @@ fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()
     Ok(())
 }
 
-/// What one case did in one round.
+/// The result of one case in one round.
 struct Round {
     /// Of `serde_json`, a record; envelopes only.
     parsing: Option<f64>,
@@ -146,8 +146,8 @@ struct Round {
     /// Of this process, a record, at the top rate.
     sender: f64,
     top: Loaded,
-    /// How long sealing took after the last answer.
-    sealing: Duration,
+    /// The time that flushes took after the last response.
+    flushing: Duration,
     half: Loaded,
     /// The highest resident memory of the server at the top rate.
     peak: u64,
@@ -164,7 +164,7 @@ impl Bench<'_> {
         self.server.process.reset_peak();
         let before = (self.server.process.cpu()?, Process::this().cpu()?);
         let top = self.load(case, Pace::Top, duration)?;
-        let sealing = self.server.seals()?;
+        let flushing = self.server.flushes()?;
         let after = (self.server.process.cpu()?, Process::this().cpu()?);
         let peak = self.server.process.resident()?.highest;
         let half = self.load(case, Pace::Requests(top.rate() / 2.0), duration)?;
@@ -174,7 +174,7 @@ impl Bench<'_> {
             server: each(after.0 - before.0),
             sender: each(after.1 - before.1),
             top,
-            sealing,
+            flushing,
             half,
             peak,
         });

@@ -1,4 +1,4 @@
-//! What the kernel says about a process: its CPU and its memory.
+//! The CPU time and the memory of a process, from the kernel.
 
 use anyhow::Context;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was measured, as a table for people.
+//! Prints the results as a table.
 #![allow(clippy::print_stdout)]
 
 use crate::Round;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-const HEAD: &str = "case               answered/s   sealed/s   server   sender   ratio   top p50    p99   half p50    p99   peak";
+const HEAD: &str = "case               answered/s   flushed/s   server   sender   ratio   top p50    p99   half p50    p99   peak";
 const UNIT: &str = "                                         CPU s/M  CPU s/M             ms     ms         ms     ms    MiB";
 
 pub(crate) fn head(program: &Path) {
@@ -21,7 +21,7 @@ pub(crate) struct Row {
     name: &'static str,
     /// Records a second as fast as answers came,
     answered: f64,
-    /// and with the time until they were sealed.
+    /// and with the time until they were flushed.
     records: f64,
     server: f64,
     sender: f64,
@@ -40,7 +40,7 @@ impl Row {
         Self {
             name,
             answered: of(&|round| round.top.records() / round.top.elapsed().as_secs_f64()),
-            records: of(&|round| round.top.records() / (round.top.elapsed() + round.sealing).as_secs_f64()),
+            records: of(&|round| round.top.records() / (round.top.elapsed() + round.flushing).as_secs_f64()),
             server: of(&|round| round.server * 1e6),
             sender: of(&|round| round.sender * 1e6),
             ratio: (!ratios.is_empty()).then(|| median(ratios)),
@@ -75,7 +75,7 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
         mib(after.now)
     );
     let records = total_of(status, "accepted") + total_of(status, "rejected");
-    let number = |name: &str| status["log"][name].as_f64().unwrap_or(f64::NAN);
+    let number = |name: &str| status["wal"][name].as_f64().unwrap_or(f64::NAN);
     println!(
         "{records} records, {} events; log: {:.0} bytes a record; {:.0} commits, fsync {:.2} ms on average, {:.0} at most",
         total_of(status, "events"),
@@ -86,20 +86,20 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
     );
 }
 
-/// What the tables take, against the lines that came in.
+/// Prints the size of the tables, against that of the lines that came in.
 pub(crate) fn tables(status: &Value, cases: &[Case]) {
     let number = |path: &str| status.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let bytes: f64 =
         ["events", "traffic", "rejects"].map(|table| number(&format!("/tables/{table}/bytes"))).iter().sum();
     println!(
-        "sealed: {:.0} rows in {:.0} seals, {:.0} ms each, {:.0} at most; {} files of events; merged {:.0} files into {:.0}",
-        number("/seal/rows"),
-        number("/seal/seals"),
-        number("/seal/micros") / number("/seal/seals") / 1e3,
-        number("/seal/max_micros") / 1e3,
+        "flushed: {:.0} rows in {:.0} flushes, {:.0} ms each, {:.0} at most; {} files of events; merged {:.0} files into {:.0}",
+        number("/flush/rows"),
+        number("/flush/flushes"),
+        number("/flush/micros") / number("/flush/flushes") / 1e3,
+        number("/flush/max_micros") / 1e3,
         number("/tables/events/files"),
-        number("/upkeep/merged_files"),
-        number("/upkeep/merged_into_files"),
+        number("/maintenance/merged_files"),
+        number("/maintenance/merged_into_files"),
     );
     if cases.iter().all(|case| case.source() == "envelopes") {
         let came = number("/sources/envelopes/body_bytes");

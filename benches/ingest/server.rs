@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a start or a stop may take on a busy machine.
+/// The longest time for a start or a stop on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Server {
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     /// From the start of the process until it could be asked.
     pub(crate) took: Duration,
     endpoints: Value,
-    /// What it says on stderr.
+    /// The file with its stderr.
     log: PathBuf,
 }
 
@@ -29,7 +29,7 @@ impl Server {
         let log = data.with_extension("log");
         let begin = Instant::now();
         let child = Command::new(program)
-            .args(["serve", "--log-bytes", "64GiB", "--data-dir"])
+            .args(["serve", "--wal-bytes", "64GiB", "--data-dir"])
             .arg(data)
             .args([
                 "--listen-otlp-grpc",
@@ -78,26 +78,26 @@ impl Server {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// A server that cannot seal anything, because a file stands where its tables belong.
-    pub(crate) fn start_unsealed(program: &Path, data: &Path) -> anyhow::Result<Self> {
+    /// A server that cannot flush anything, because a file stands where its tables belong.
+    pub(crate) fn start_unflushed(program: &Path, data: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(data)?;
         std::fs::write(data.join("tables"), "in the way")?;
         Self::start(program, data)
     }
 
-    /// Waits until no more is unsealed than always may be, and says how long that took.
-    pub(crate) fn seals(&self) -> anyhow::Result<Duration> {
+    /// Waits until no more is unflushed than always may be, and says how long that took.
+    pub(crate) fn flushes(&self) -> anyhow::Result<Duration> {
         const MAY_WAIT: u64 = 32 << 20;
         let begin = Instant::now();
         loop {
             let status = self.status()?;
             let count = |part: &str, name: &str| status[part][name].as_u64().unwrap_or(u64::MAX);
-            let is_hot = count("log", "records") - count("seal", "records") == count("hot", "records");
+            let is_hot = count("log", "records") - count("flush", "records") == count("hot", "records");
             if is_hot && count("hot", "bytes") < MAY_WAIT {
                 return Ok(begin.elapsed());
             }
-            ensure!(status["seal"]["failing"] == false, "sealing fails: {status}");
-            waited(begin, PATIENCE, "sealing")?;
+            ensure!(status["flush"]["failing"] == false, "flushing fails: {status}");
+            waited(begin, PATIENCE, "flushing")?;
         }
     }
 

@@ -23,7 +23,7 @@ const TOOLS: [&str; 8] = [
     "run_query",
     "send_mail",
 ];
-/// What a tool answers with while its span claims that all is well.
+/// The response of a tool whose span has no error.
 const HIDDEN: &str = r#"{"success":false,"error":{"code":"RATE_LIMIT_QUOTA_PAUSE","message":"quota of 60 a minute is used up"}}"#;
 /// No text holds these bytes.
 const TRACE_MARK: [u8; 8] = [0xF1, 0xA7, 0xF1, 0xA7, 0xF1, 0xA7, 0xF1, 0xA7];
@@ -32,7 +32,7 @@ const SPAN_MARK: [u8; 8] = [0xF2, 0xA7, 0xF2, 0xA7, 0xF2, 0xA7, 0xF2, 0xA7];
 /// An encoded batch that is never the same twice.
 pub(crate) struct SpanBatch {
     bytes: Vec<u8>,
-    /// Where ids stand.
+    /// The offsets of ids.
     ids: Vec<usize>,
     /// Makes the next id.
     counter: u64,

@@ -118,8 +118,8 @@ def main(binary, data, rounds=ROUNDS):
         ours.end()
 
 
-def compare(systems, files, rounds):
-    ours = systems[0]
+def placeholders(ours):
+    """The values of the placeholders in queries.toml for this data, and the number of events."""
     end, total = ours.ask("SELECT max(time) AS newest, count(*) AS n FROM events").to_pylist()[0].values()
     end = end.replace(tzinfo=None, minute=0, second=0, microsecond=0) + datetime.timedelta(hours=1)
     stamp = lambda **ago: (end - datetime.timedelta(**ago)).strftime("%Y-%m-%d %H:%M:%S")
@@ -129,6 +129,17 @@ def compare(systems, files, rounds):
         "{end}": stamp(), "{hour}": stamp(hours=1), "{day}": stamp(days=1), "{week}": stamp(days=7),
         "{trace}": trace[0]["trace_id"], "{service}": service[0]["service"],
     }
+    return words, total
+
+
+def fill(sql, words):
+    for word, value in words.items():
+        sql = sql.replace(word, value)
+    return sql
+
+
+def compare(systems, files, rounds):
+    words, total = placeholders(systems[0])
     size = sum(os.path.getsize(file) for file in files)
     print(f"{total} events in {len(files)} files of {size / 1e6:.0f} MB; {rounds} rounds; medians in milliseconds\n")
     print("| question | rows | ours | DuckDB | chdb | ours/DuckDB | ours/chdb |")
@@ -139,8 +150,7 @@ def compare(systems, files, rounds):
         if only not in question["name"]:
             continue
         texts = [question["sql"], question.get("duckdb", question["sql"]), question.get("clickhouse", question["sql"])]
-        for word, value in words.items():
-            texts = [text.replace(word, value) for text in texts]
+        texts = [fill(text, words) for text in texts]
         answers = [values(system.ask(text)) for system, text in zip(systems, texts)]
         for system, answer in zip(systems[1:], answers[1:]):
             check(f"{question['name']} ({system.name})", answers[0], answer, question.get("near"))

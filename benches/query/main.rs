@@ -2,22 +2,24 @@
 //! the very same Parquet files, in one run, with the answers compared.
 //!
 //! `cargo bench --profile quick --bench query [-- EVENTS]` makes the table once (under `target/query-bench`, two weeks
-//! of generated traffic, sealed and merged as the server does it), and then starts `compare.py`, which asks all three
+//! of generated traffic, flushed and merged as the server does it), and then starts `compare.py`, which asks all three
 //! in turn. The questions stand in `queries.toml`. Python and its packages go into a virtual environment of their own.
 
 use anyhow::{Context, ensure};
 use arrow::buffer::Buffer;
+use classifier::{
+    Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use store::codec::{Decoder, Encoder};
+use store::delta::{DeltaOptions, DeltaTables, MaintenanceMode, Retention};
 use store::disk::{Disk, RealDisk};
-use store::hot::HotRecord;
-use store::lake::{Lake, LakeOptions, Maintenance, Retention};
-use store::rows::{EventRow, EventRows};
+use store::hot::BufferedRecord;
+use store::rows::{EventRow, EventRows, Relation};
 use store::{DataDirectory, Table};
-use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
 const EVENTS: u64 = 20_000_000;
 const DAYS: i64 = 14;
@@ -26,7 +28,7 @@ const DAY: i64 = 86_400_000_000;
 const PIECE: i64 = 600_000_000;
 /// Lines of a record of the log.
 const BATCH: usize = 1000;
-/// Bytes of the log that are sealed at once, as the server does.
+/// Bytes of the log that are flushed at once, as the server does.
 const CHUNK: usize = 32 << 20;
 
 #[allow(clippy::print_stdout)]
@@ -64,11 +66,11 @@ fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// Two weeks of traffic, in the order it would have come, sealed and merged on the way.
+/// Two weeks of traffic, in the order it would have come, flushed and merged on the way.
 fn make(data: &Path, events: u64) -> anyhow::Result<()> {
     let (directory, _lock) = DataDirectory::claim(data)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let lake = Lake::open(&disk, directory.path(), options())?;
+    let delta = DeltaTables::open(&disk, directory.path(), options())?;
     let mut maker = Maker::new()?;
     let pieces = DAYS * DAY / PIECE;
     for piece in 0..pieces {
@@ -78,16 +80,16 @@ fn make(data: &Path, events: u64) -> anyhow::Result<()> {
         maker.piece(traffic, wanted)?;
         if maker.bytes > CHUNK || piece + 1 == pieces {
             let records = maker.take();
-            lake.seal(&records, records[records.len() - 1].sequence, now_us())?;
-            lake.upkeep(Table::Events, Maintenance::Full, now_us())?;
+            delta.flush(&records, records[records.len() - 1].sequence, now_us())?;
+            delta.maintain(Table::Events, MaintenanceMode::Full, now_us())?;
         }
     }
-    while lake.upkeep(Table::Events, Maintenance::Full, now_us())?.merged > 0 {}
+    while delta.maintain(Table::Events, MaintenanceMode::Full, now_us())?.merged > 0 {}
     Ok(())
 }
 
-fn options() -> LakeOptions {
-    LakeOptions { retention: [Retention::default(); Table::ALL.len()], grace: Duration::ZERO, clock: now_us }
+fn options() -> DeltaOptions {
+    DeltaOptions { retention: [Retention::default(); Table::ALL.len()], grace: Duration::ZERO, clock: now_us }
 }
 
 /// Makes records of the log out of lines.
@@ -96,7 +98,7 @@ struct Maker {
     decoder: Arc<Decoder>,
     encoder: Encoder,
     rows: EventRows,
-    records: Vec<Arc<HotRecord>>,
+    records: Vec<Arc<BufferedRecord>>,
     bytes: usize,
     sequence: u64,
     events: u64,
@@ -128,8 +130,12 @@ impl Maker {
                 traffic.next_line(&mut line);
                 self.identity += 1;
                 let identity = self.identity.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-                let origin =
-                    Origin { arrival: i64::MAX / 2, source: Some("bench"), identity, ..Origin::default() };
+                let origin = RecordOrigin {
+                    arrival: i64::MAX / 2,
+                    source: Some("bench"),
+                    identity,
+                    ..RecordOrigin::default()
+                };
                 let mut keep = Keep { rows: &mut self.rows, events: &mut self.events };
                 self.classifier.classify(line.trim_ascii_end(), &origin, &mut keep);
             }
@@ -137,13 +143,14 @@ impl Maker {
             self.encoder.append(&mut record, Table::Events, self.rows.finish()?)?;
             self.sequence += 1;
             self.bytes += record.len();
-            let record = HotRecord::new(self.sequence, Buffer::from_vec(record), Arc::clone(&self.decoder))?;
+            let record =
+                BufferedRecord::new(self.sequence, Buffer::from_vec(record), Arc::clone(&self.decoder))?;
             self.records.push(Arc::new(record));
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Vec<Arc<HotRecord>> {
+    fn take(&mut self) -> Vec<Arc<BufferedRecord>> {
         self.bytes = 0;
         std::mem::take(&mut self.records)
     }
@@ -157,10 +164,14 @@ struct Keep<'k> {
 impl Sink for Keep<'_> {
     fn event(&mut self, event: &Event<'_>) {
         *self.events += 1;
-        self.rows.push(EventRow { event, ingested_at: event.context.time + 1_500 });
+        self.rows.push(EventRow {
+            event,
+            ingested_at: event.context.time + 1_500,
+            relation: Relation::Primary,
+        });
     }
     fn call(&mut self, _: &Call<'_>) {}
-    fn unrecognized(&mut self, _: Reason) {}
+    fn unrecognized(&mut self, _: UnrecognizedReason) {}
 }
 
 fn now_us() -> i64 {

@@ -1,7 +1,7 @@
 //! Budgets: how many events of a service are stored one by one, so that one noisy service cannot starve the rest.
 //!
 //! A budget is a bucket of tokens that fills at a rate and holds ten seconds' worth. An event that finds a token is
-//! stored as ever; one that finds none is past the budget, and shares a row with its like (`pipeline::fold`).
+//! stored as ever; one that finds none is past the budget, and shares a row with its like (`pipeline::coalesce`).
 //!
 //! What always holds: within its budget nothing changes for a service; buckets are bounded in number, whatever names are
 //! sent; and taking a token waits for nobody. A bucket that is full again says nothing and can be forgotten, so that
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A bucket holds what fills it in so long, in nanoseconds.
-const BURST: i64 = 10 * SECOND;
-const SECOND: i64 = 1_000_000_000;
+const BURST_NS: i64 = 10 * SECOND_NS;
+const SECOND_NS: i64 = 1_000_000_000;
 /// No faster rate can be told apart from none.
-const FASTEST: i64 = SECOND;
+const MAX_EVENTS_PER_PERIOD: i64 = SECOND_NS;
 /// Services that have a bucket of their own; the rest share one.
-const BUCKETS: usize = 4096;
+const MAX_BUCKETS: usize = 4096;
 /// Buckets are looked through for full ones at most so often, in microseconds.
-const SWEEP: i64 = 1_000_000;
+const SWEEP_INTERVAL_US: i64 = 1_000_000;
 
-/// How many events of every service, or of one, are stored one by one: `10000/s`, `orders=500/min`.
+/// How many events of `default_interval` service, or of one, are stored one by one: `10000/s`, `orders=500/min`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Whose; of every service that has none of its own if this is not given.
+    /// Whose; of `default_interval` service that has none of its own if this is not given.
     pub service: Option<String>,
     /// How long one event takes to be affordable again, in nanoseconds.
     interval: i64,
@@ -50,11 +50,12 @@ impl FromStr for Budget {
 fn interval(rate: &str) -> Option<i64> {
     let (events, per) = rate.trim().split_once('/')?;
     let time = match per.trim() {
-        "s" => SECOND,
-        "min" => 60 * SECOND,
+        "s" => SECOND_NS,
+        "min" => 60 * SECOND_NS,
         _ => return None,
     };
-    let events = events.trim().parse::<i64>().ok().filter(|events| (1..=FASTEST).contains(events))?;
+    let events =
+        events.trim().parse::<i64>().ok().filter(|events| (1..=MAX_EVENTS_PER_PERIOD).contains(events))?;
     Some(time / events)
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     fn new(interval: i64) -> Self {
-        Self { interval, burst: BURST.max(interval), spent_until: AtomicI64::new(i64::MIN) }
+        Self { interval, burst: BURST_NS.max(interval), spent_until: AtomicI64::new(i64::MIN) }
     }
 
     /// Takes a token, if there is one. Time is in microseconds since 1970.
@@ -89,7 +90,7 @@ impl Bucket {
     /// Gives tokens back for events that were not stored after all.
     pub(crate) fn give_back(&self, count: u64) {
         let time = self.interval.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
-        self.spent_until.fetch_sub(time.min(BURST.max(self.interval)), Ordering::Relaxed);
+        self.spent_until.fetch_sub(time.min(BURST_NS.max(self.interval)), Ordering::Relaxed);
     }
 
     fn is_full(&self, now: i64) -> bool {
@@ -99,9 +100,9 @@ impl Bucket {
 
 /// What a service may spend.
 #[derive(Debug, Clone)]
-pub(crate) enum Purse {
+pub(crate) enum Allowance {
     /// It has no budget.
-    Bottomless,
+    Unlimited,
     Own(Arc<Bucket>),
     /// One of too many services: all of these have one bucket.
     Shared(Arc<Bucket>),
@@ -117,12 +118,12 @@ pub struct Budgets {
 #[derive(Debug, Default)]
 struct Buckets {
     /// Of services without one of their own.
-    every: Option<i64>,
-    named: HashMap<Box<str>, Arc<Bucket>>,
-    met: HashMap<Box<str>, Arc<Bucket>>,
-    others: Option<Arc<Bucket>>,
+    default_interval: Option<i64>,
+    configured: HashMap<Box<str>, Arc<Bucket>>,
+    dynamic: HashMap<Box<str>, Arc<Bucket>>,
+    overflow: Option<Arc<Bucket>>,
     /// When full ones were last looked for.
-    swept: i64,
+    last_sweep: i64,
 }
 
 impl Budgets {
@@ -132,12 +133,12 @@ impl Budgets {
         for Budget { service, interval } in budgets {
             match service {
                 Some(service) => {
-                    buckets.named.insert(service.as_str().into(), Arc::new(Bucket::new(*interval)));
+                    buckets.configured.insert(service.as_str().into(), Arc::new(Bucket::new(*interval)));
                 }
-                None => buckets.every = Some(*interval),
+                None => buckets.default_interval = Some(*interval),
             }
         }
-        buckets.others = buckets.every.map(|interval| Arc::new(Bucket::new(interval)));
+        buckets.overflow = buckets.default_interval.map(|interval| Arc::new(Bucket::new(interval)));
         *self.buckets.write().unwrap_or_else(PoisonError::into_inner) = buckets;
         self.are_set.store(!budgets.is_empty(), Ordering::Relaxed);
     }
@@ -149,36 +150,40 @@ impl Budgets {
     }
 
     /// What a service may spend. Time is in microseconds since 1970.
-    pub(crate) fn of(&self, service: &str, now: i64) -> Purse {
-        let known = self.buckets.read().unwrap_or_else(PoisonError::into_inner).find(service);
+    pub(crate) fn allowance(&self, service: &str, now: i64) -> Allowance {
+        let known = self.buckets.read().unwrap_or_else(PoisonError::into_inner).lookup(service);
         known.unwrap_or_else(|| {
-            self.buckets.write().unwrap_or_else(PoisonError::into_inner).meet(service, now)
+            self.buckets.write().unwrap_or_else(PoisonError::into_inner).register(service, now)
         })
     }
 }
 
 impl Buckets {
-    fn find(&self, service: &str) -> Option<Purse> {
-        let own = self.named.get(service).or_else(|| self.met.get(service));
-        let own = own.map(|bucket| Purse::Own(Arc::clone(bucket)));
-        own.or_else(|| self.every.is_none().then_some(Purse::Bottomless))
+    fn lookup(&self, service: &str) -> Option<Allowance> {
+        let own = self.configured.get(service).or_else(|| self.dynamic.get(service));
+        let own = own.map(|bucket| Allowance::Own(Arc::clone(bucket)));
+        own.or_else(|| self.default_interval.is_none().then_some(Allowance::Unlimited))
     }
 
-    fn meet(&mut self, service: &str, now: i64) -> Purse {
-        if let Some(purse) = self.find(service) {
-            return purse;
+    fn register(&mut self, service: &str, now: i64) -> Allowance {
+        if let Some(allowance) = self.lookup(service) {
+            return allowance;
         }
-        let (Some(interval), Some(others)) = (self.every, &self.others) else { return Purse::Bottomless };
-        if self.met.len() >= BUCKETS && now.abs_diff(self.swept) >= SWEEP.unsigned_abs() {
-            self.swept = now;
-            self.met.retain(|_, bucket| !bucket.is_full(now));
+        let (Some(interval), Some(overflow)) = (self.default_interval, &self.overflow) else {
+            return Allowance::Unlimited;
+        };
+        if self.dynamic.len() >= MAX_BUCKETS
+            && now.abs_diff(self.last_sweep) >= SWEEP_INTERVAL_US.unsigned_abs()
+        {
+            self.last_sweep = now;
+            self.dynamic.retain(|_, bucket| !bucket.is_full(now));
         }
-        if self.met.len() >= BUCKETS {
-            return Purse::Shared(Arc::clone(others));
+        if self.dynamic.len() >= MAX_BUCKETS {
+            return Allowance::Shared(Arc::clone(overflow));
         }
         let bucket = Arc::new(Bucket::new(interval));
-        self.met.insert(service.into(), Arc::clone(&bucket));
-        Purse::Own(bucket)
+        self.dynamic.insert(service.into(), Arc::clone(&bucket));
+        Allowance::Own(bucket)
     }
 }
 
@@ -202,7 +207,7 @@ mod tests {
         let of = |text: &str| text.parse::<Budget>().map(|budget| (budget.service, budget.interval));
         assert_eq!(of("10000/s"), Ok((None, 100_000)));
         assert_eq!(of("orders=500/s"), Ok((Some("orders".to_owned()), 2_000_000)));
-        assert_eq!(of("a=b = 60 / min"), Ok((Some("a=b".to_owned()), SECOND)));
+        assert_eq!(of("a=b = 60 / min"), Ok((Some("a=b".to_owned()), SECOND_NS)));
         for bad in ["", "10", "0/s", "-1/s", "1.5/s", "10/h", "=10/s", "orders=", "10/s/s", "2000000000/s"] {
             assert!(of(bad).is_err(), "{bad}");
         }
@@ -264,10 +269,10 @@ mod tests {
         budgets
     }
 
-    fn burst(purse: &Purse) -> Option<usize> {
-        match purse {
-            Purse::Bottomless => None,
-            Purse::Own(bucket) | Purse::Shared(bucket) => Some(taken(bucket, 400, NOW)),
+    fn burst(allowance: &Allowance) -> Option<usize> {
+        match allowance {
+            Allowance::Unlimited => None,
+            Allowance::Own(bucket) | Allowance::Shared(bucket) => Some(taken(bucket, 400, NOW)),
         }
     }
 
@@ -275,12 +280,12 @@ mod tests {
     fn a_service_has_its_own_budget_or_that_of_every_one() {
         let all = budgets(&["10/s", "orders=20/s", "orders=30/s"]);
         assert!(all.are_set());
-        assert_eq!(burst(&all.of("orders", NOW)), Some(300));
-        assert_eq!(burst(&all.of("orders", NOW)), Some(0), "the same bucket");
-        assert_eq!(burst(&all.of("stock", NOW)), Some(100));
+        assert_eq!(burst(&all.allowance("orders", NOW)), Some(300));
+        assert_eq!(burst(&all.allowance("orders", NOW)), Some(0), "the same bucket");
+        assert_eq!(burst(&all.allowance("stock", NOW)), Some(100));
         let one = budgets(&["orders=20/s"]);
-        assert_eq!(burst(&one.of("stock", NOW)), None);
-        assert_eq!(burst(&one.of("orders", NOW)), Some(200));
+        assert_eq!(burst(&one.allowance("stock", NOW)), None);
+        assert_eq!(burst(&one.allowance("orders", NOW)), Some(200));
         one.set(&[]);
         assert!(!one.are_set());
     }
@@ -289,15 +294,15 @@ mod tests {
     #[test]
     fn names_past_the_bound_share_a_bucket_until_others_are_quiet() {
         let budgets = budgets(&["1/s", "named=5/s"]);
-        for number in 0..BUCKETS {
-            assert_eq!(burst(&budgets.of(&format!("s{number}"), NOW)), Some(10));
+        for number in 0..MAX_BUCKETS {
+            assert_eq!(burst(&budgets.allowance(&format!("s{number}"), NOW)), Some(10));
         }
-        let shared = |purse: Purse| matches!(purse, Purse::Shared(_));
-        assert!(shared(budgets.of("one more", NOW)) && shared(budgets.of("another", NOW)));
-        assert_eq!(burst(&budgets.of("one more", NOW)), Some(10));
-        assert_eq!(burst(&budgets.of("another", NOW)), Some(0));
-        assert_eq!(burst(&budgets.of("named", NOW)), Some(50));
-        assert!(!shared(budgets.of("one more", NOW + 11 * S)));
-        assert!(budgets.buckets.read().unwrap().met.len() == 1);
+        let shared = |allowance: Allowance| matches!(allowance, Allowance::Shared(_));
+        assert!(shared(budgets.allowance("one more", NOW)) && shared(budgets.allowance("another", NOW)));
+        assert_eq!(burst(&budgets.allowance("one more", NOW)), Some(10));
+        assert_eq!(burst(&budgets.allowance("another", NOW)), Some(0));
+        assert_eq!(burst(&budgets.allowance("named", NOW)), Some(50));
+        assert!(!shared(budgets.allowance("one more", NOW + 11 * S)));
+        assert!(budgets.buckets.read().unwrap().dynamic.len() == 1);
     }
 }

@@ -1,17 +1,17 @@
 //! What happened, as numbers: one closed list, counted per request and not per record.
 //!
-//! Every refusal and every drop is in here by its reason; nothing disappears without a trace.
+//! Every rejection and every drop is in here by its reason; nothing disappears without a trace.
 
-mod by_category;
-mod of_files;
+mod category_counts;
+mod local_inputs;
 
-pub use by_category::ByCategory;
-pub use of_files::{FileCounters, StdinCounters};
+pub use category_counts::CategoryCounts;
+pub use local_inputs::{FileCounters, StdinCounters};
 
-use crate::refusal::{Cause, Refusal};
+use crate::rejection::{Rejection, RejectionReason};
 use crate::source::Source;
+use classifier::{Category, UnrecognizedReason};
 use std::sync::atomic::{AtomicU64, Ordering};
-use taxonomy::{Category, Reason};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -50,29 +50,30 @@ impl Gauge {
 }
 
 /// Why records could not be used, as words of a closed list: the classifier's reasons, and one of the readers.
-pub const RECORD_REASONS: [&str; 9] = [
-    Reason::NotJson { at: 0 }.as_str(),
-    Reason::InvalidUtf8.as_str(),
-    Reason::TooLong.as_str(),
-    Reason::TooDeep.as_str(),
-    Reason::NoEnvelope.as_str(),
-    Reason::NotAReply.as_str(),
-    Reason::TooManyLevels.as_str(),
-    Reason::TooManyEvents.as_str(),
+pub const RECORD_REASONS: [&str; 10] = [
+    UnrecognizedReason::NotJson { at: 0 }.as_str(),
+    UnrecognizedReason::InvalidUtf8.as_str(),
+    UnrecognizedReason::TooLong.as_str(),
+    UnrecognizedReason::TooDeep.as_str(),
+    UnrecognizedReason::NoEnvelope.as_str(),
+    UnrecognizedReason::NotAReply.as_str(),
+    UnrecognizedReason::RepeatedState.as_str(),
+    UnrecognizedReason::TooManyLevels.as_str(),
+    UnrecognizedReason::TooManyEvents.as_str(),
     MALFORMED,
 ];
 
 /// A span or log record whose bytes are not one.
 pub(crate) const MALFORMED: &str = "malformed";
 
-/// The place of a reason in [`RECORD_REASONS`].
-pub(crate) fn reason_place(word: &str) -> usize {
+/// The index of a reason in [`RECORD_REASONS`].
+pub(crate) fn reason_index(word: &str) -> usize {
     RECORD_REASONS.iter().position(|known| *known == word).unwrap_or(RECORD_REASONS.len() - 1)
 }
 
 /// What one request brought; added to the counters when it is durable.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct RequestCounts {
     /// Lines, spans or log records that could be read.
     pub accepted: u64,
     /// Those that held nothing of ours.
@@ -84,20 +85,22 @@ pub struct Tally {
     /// Errors, warnings and audit events.
     pub events: u64,
     /// The same by what kind of failure they are.
-    pub categories: ByCategory,
+    pub categories: CategoryCounts,
     /// Calls.
     pub calls: u64,
+    /// Data points of metrics that tell of no calls.
+    pub ignored: u64,
     /// Events past the budget of their service that have no row of their own.
     pub over_budget: u64,
     /// Events and calls that had been sent before.
-    pub repeats: u64,
+    pub duplicates: u64,
     /// Events whose time was unusable and became the time of arrival.
     pub times_replaced: u64,
 }
 
-/// Declares the counters of a source that a tally feeds.
+/// Declares the counters of a source that a counts feeds.
 macro_rules! source_counters {
-    ($($(#[$doc:meta])* $name:ident,)+) => {
+    ($($(#[$doc:meta])* $name:ident = $key:literal,)+) => {
         /// What came in by one receiver.
         #[derive(Debug, Default)]
         pub struct SourceCounters {
@@ -107,8 +110,8 @@ macro_rules! source_counters {
             pub wire_bytes: Counter,
             /// Bytes after decompression.
             pub body_bytes: Counter,
-            /// Requests refused, by cause as in [`Cause::ALL`].
-            pub refused: [Counter; Cause::ALL.len()],
+            /// Requests refused, by reason as in [`RejectionReason::ALL`].
+            pub rejected_requests: [Counter; RejectionReason::ALL.len()],
             /// Records that could not be used, by reason as in [`RECORD_REASONS`].
             pub reasons: [Counter; RECORD_REASONS.len()],
             /// Events by category, as in [`Category::ALL`].
@@ -118,20 +121,20 @@ macro_rules! source_counters {
 
         impl SourceCounters {
             /// Adds what a durable request brought.
-            pub fn add(&self, tally: &Tally) {
-                $(self.$name.add(tally.$name);)+
-                for (counter, count) in self.reasons.iter().zip(tally.reasons) {
+            pub fn add(&self, counts: &RequestCounts) {
+                $(self.$name.add(counts.$name);)+
+                for (counter, count) in self.reasons.iter().zip(counts.reasons) {
                     counter.add(count);
                 }
-                for (category, count) in tally.categories.iter() {
+                for (category, count) in counts.categories.iter() {
                     self.categories[category as usize].add(count);
                 }
             }
 
-            /// The counters that a tally feeds, with their names.
+            /// The counters that a counts feeds, with their names.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.get()),)+]
+                vec![$(($key, self.$name.get()),)+]
             }
         }
     };
@@ -139,21 +142,23 @@ macro_rules! source_counters {
 
 source_counters! {
     /// Lines, spans or log records that could be read.
-    accepted,
+    accepted = "accepted",
     /// Those that held nothing of ours.
-    unrecognized,
+    unrecognized = "unrecognized",
     /// Those that could not be read.
-    rejected,
+    rejected = "rejected",
     /// Errors, warnings and audit events.
-    events,
+    events = "events",
     /// Calls.
-    calls,
+    calls = "calls",
+    /// Data points of metrics that tell of no calls.
+    ignored = "ignored",
     /// Events past the budget of their service that have no row of their own.
-    over_budget,
+    over_budget = "over_budget",
     /// Events and calls that had been sent before.
-    repeats,
+    duplicates = "repeats",
     /// Events whose time was unusable.
-    times_replaced,
+    times_replaced = "times_replaced",
 }
 
 /// Everything the collector counts.
@@ -163,7 +168,7 @@ pub struct Counters {
     /// Rejected records of which no sample was kept, because there were many.
     pub samples_dropped: Counter,
     /// Requests that were answered with the answer to an earlier one, by their `Idempotency-Key`.
-    pub answered_again: Counter,
+    pub idempotent_replays: Counter,
     /// Defects that were caught before they could do harm.
     pub panics: Counter,
     /// Records of the log that were durable but could not be read back.
@@ -181,11 +186,11 @@ impl Counters {
         &self.sources[source as usize]
     }
 
-    /// Counts a refusal: the one place that does.
-    pub fn refused(&self, source: Source, refusal: &Refusal) {
-        self.of(source).refused[refusal.cause as usize].add(1);
+    /// Counts a rejection: the one index that does.
+    pub fn record_rejection(&self, source: Source, rejection: &Rejection) {
+        self.of(source).rejected_requests[rejection.reason as usize].add(1);
         // The detail is for the sender: it may quote what was sent, and logs hold no secrets.
-        tracing::debug!(source = source.as_str(), cause = refusal.cause.as_str(), "refused");
+        tracing::debug!(source = source.as_str(), reason = rejection.reason.as_str(), "request rejected");
     }
 }
 
@@ -195,16 +200,25 @@ mod tests {
 
     #[test]
     fn every_cause_has_its_own_place() {
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, place);
+        for (index, reason) in RejectionReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
         }
     }
 
     #[test]
     fn refusals_are_counted_by_source_and_cause() {
         let counters = Counters::default();
-        counters.refused(Source::OtlpLogs, &Refusal::new(Cause::TooLarge, "a body of 99 MiB"));
-        assert_eq!(counters.of(Source::OtlpLogs).refused[Cause::TooLarge as usize].get(), 1);
-        assert_eq!(counters.of(Source::Envelopes).refused[Cause::TooLarge as usize].get(), 0);
+        counters.record_rejection(
+            Source::OtlpLogs,
+            &Rejection::new(RejectionReason::TooLarge, "a body of 99 MiB"),
+        );
+        assert_eq!(
+            counters.of(Source::OtlpLogs).rejected_requests[RejectionReason::TooLarge as usize].get(),
+            1
+        );
+        assert_eq!(
+            counters.of(Source::Envelopes).rejected_requests[RejectionReason::TooLarge as usize].get(),
+            0
+        );
     }
 }

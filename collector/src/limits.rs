@@ -2,11 +2,11 @@
 //!
 //! Senders are hostile until proven otherwise: whatever they send, and however many of them, the memory and
 //! the time they cost are bounded by these numbers. At its worst, what senders take is about three times `batch_bytes`,
-//! once each of `inflight_bytes`, `unwritten_bytes` and `key_bytes`, twice `repeats` identities and `series` series:
+//! once each of `inflight_bytes`, `unwritten_bytes` and `idempotency_bytes`, twice `dedup_entries` identities and `series` series:
 //! whoever raises one of them pays for it.
 
+use classifier::LimitConstraint;
 use std::time::Duration;
-use taxonomy::Relation;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -46,19 +46,19 @@ pub struct Limits {
     /// A whole body.
     pub body_timeout: Duration,
     /// A request waits this long for room before it is refused: bursts pass, overload shows.
-    pub park: Duration,
+    pub admission_wait: Duration,
     /// When a refused sender should come back.
     pub retry_after: Duration,
     /// Idempotency keys that are remembered.
-    pub keys: usize,
+    pub idempotency_keys: usize,
     /// Their answers, all together: each can list `rejected_listed` lines. The oldest are forgotten first.
-    pub key_bytes: usize,
+    pub idempotency_bytes: usize,
     /// How long an idempotency key is remembered. No setting: it is a promise, and the tables keep answers for it.
-    pub key_window: Duration,
+    pub idempotency_window: Duration,
     /// How long a repeated span or log record is known for one. No setting: it is a promise.
-    pub repeat_window: Duration,
+    pub dedup_window: Duration,
     /// Spans and log records remembered for that, in each half of the window.
-    pub repeats: usize,
+    pub dedup_entries: usize,
     /// Rejected lines that an answer lists; the rest are counted.
     pub rejected_listed: usize,
     /// Rows of the `rejects` table in one minute: a sample, not a copy.
@@ -97,13 +97,13 @@ impl Limits {
         head_timeout: Duration::from_secs(10),
         body_pause: Duration::from_secs(10),
         body_timeout: Duration::from_secs(60),
-        park: Duration::from_millis(500),
+        admission_wait: Duration::from_millis(500),
         retry_after: Duration::from_secs(1),
-        keys: 65_536,
-        key_bytes: 32 * MIB,
-        key_window: Duration::from_secs(24 * 60 * 60),
-        repeat_window: Duration::from_secs(120),
-        repeats: 500_000,
+        idempotency_keys: 65_536,
+        idempotency_bytes: 32 * MIB,
+        idempotency_window: Duration::from_secs(24 * 60 * 60),
+        dedup_window: Duration::from_secs(120),
+        dedup_entries: 500_000,
         rejected_listed: 100,
         rejects_per_minute: 600,
         reject_sample_bytes: KIB,
@@ -119,40 +119,48 @@ impl Limits {
     ///
     /// # Errors
     /// The first relation that does not hold.
-    pub const fn check(&self) -> Result<(), Relation> {
+    pub const fn check(&self) -> Result<(), LimitConstraint> {
         let body = ("body_bytes", self.body_bytes);
         let batch = ("batch_bytes", self.batch_bytes);
         let large = ("large_bytes", self.large_bytes);
         let (pause, time) = (self.body_pause.as_millis() as usize, self.body_timeout.as_millis() as usize);
         let series = ("series", self.series);
-        Relation::check(&[
-            Relation::fits(
+        LimitConstraint::check(&[
+            LimitConstraint::fits(
                 ("compressed_bytes", self.compressed_bytes),
                 body,
                 "a body grows when it is unpacked",
             ),
-            Relation::fits(
+            LimitConstraint::fits(
                 body,
                 ("inflight_bytes", self.inflight_bytes),
                 "one request of the largest size must be able to pass",
             ),
-            Relation::fits(large, body, "otherwise no request could have a worker for large ones"),
-            Relation::fits(large, batch, "otherwise no request could have a worker for large ones"),
-            Relation::fits(
+            LimitConstraint::fits(large, body, "otherwise no request could have a worker for large ones"),
+            LimitConstraint::fits(large, batch, "otherwise no request could have a worker for large ones"),
+            LimitConstraint::fits(
                 large,
                 ("unwritten_bytes", self.unwritten_bytes),
                 "a request that is not large never has to be alone",
             ),
-            Relation::at_most(body, LARGEST, "texts of a record are counted in 31 bits"),
-            Relation::at_most(batch, LARGEST, "texts of a record are counted in 31 bits"),
-            Relation::fits(
+            LimitConstraint::at_most(body, LARGEST, "texts of a record are counted in 31 bits"),
+            LimitConstraint::at_most(batch, LARGEST, "texts of a record are counted in 31 bits"),
+            LimitConstraint::fits(
                 ("body_pause", pause),
                 ("body_timeout", time),
                 "a pause, in milliseconds, is part of the whole",
             ),
-            Relation::at_most(("value_depth", self.value_depth), DEEPEST, "values are walked by recursion"),
-            Relation::at_least(series, LEAST_SERIES, "our own health and the sums of all services need them"),
-            Relation::fits(
+            LimitConstraint::at_most(
+                ("value_depth", self.value_depth),
+                DEEPEST,
+                "values are walked by recursion",
+            ),
+            LimitConstraint::at_least(
+                series,
+                LEAST_SERIES,
+                "our own health and the sums of all services need them",
+            ),
+            LimitConstraint::fits(
                 ("services", self.services),
                 series,
                 "each has series of its own, and the same again for what differs",

@@ -1,93 +1,105 @@
 //! Prometheus metrics: what services answered, and our own health, on `/metrics`.
 //!
 //! 1. [`names`] is the closed list of metrics.
-//! 2. `counted` sums the rows of a batch, while a worker has them in memory as Arrow arrays.
-//! 3. `meter` adds the sums up when their rows are durable, in a bounded number of series (`family`); `quotas` are gauges
+//! 2. `summary` sums the rows of a batch, while a worker has them in memory as Arrow arrays.
+//! 3. `registry` adds the sums up when their rows are durable, in a bounded number of series (`family`); `quotas` are gauges
 //!    that expire, `groups` tells which errors are new, `memory` brings back what a restart would forget.
-//! 4. `health` reads what is counted elsewhere anyway; [`Exporter`] puts all of it together when it is asked for.
+//! 4. `health` reads what is summary elsewhere anyway; [`Exporter`] puts all of it together when it is asked for.
 //!
-//! What always holds: only what is durable is counted; ingest pays for a batch and not for a row, and never waits for
+//! What always holds: only what is durable is summary; ingest pays for a batch and not for a row, and never waits for
 //! a scrape; there are at most `Limits::series`, whatever is sent.
 
-mod counted;
+mod batch_columns;
+mod batch_summary;
+mod captures;
 mod export;
 mod family;
-mod groups;
+mod group_tracker;
 mod health;
-mod memory;
-mod meter;
 pub mod names;
-mod quotas;
-mod value;
+mod proto_values;
+mod quota_gauges;
+mod registry;
+mod warmup;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use counted::Counted;
+pub(crate) use batch_summary::BatchSummary;
+pub(crate) use captures::{Capture, REPLY_NOT_CAPTURED};
 pub use export::{Exporter, routes};
-pub use health::{Doors, Queries, QueriesOfDoor};
-pub(crate) use memory::remember;
+pub use health::{EndpointMetrics, ProtocolQueryStats, QueryStats};
+pub(crate) use warmup::start as start_warmup;
 
 use crate::limits::Limits;
-use meter::Meter;
+use classifier::{Dialect, Registry};
+use registry::MetricRegistry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use taxonomy::{Dialect, Registry};
 
 /// So many batches may wait to be added before a worker adds them.
-const WAITING: usize = 8;
+const MAX_QUEUED_BATCHES: usize = 8;
 
-/// What services answered, counted since the start.
+/// What services answered, summary since the start.
 #[derive(Debug)]
 pub struct Metrics {
     /// Durable batches that are still to be added.
-    inbox: Mutex<Vec<Counted>>,
-    meter: Mutex<Meter>,
+    queue: Mutex<Vec<BatchSummary>>,
+    registry: Mutex<MetricRegistry>,
 }
 
 impl Metrics {
-    pub(crate) fn new(registry: &Registry, limits: &Limits) -> Self {
-        Self { inbox: Mutex::default(), meter: Mutex::new(Meter::new(registry, limits)) }
+    pub(crate) fn new(codes: &Registry, limits: &Limits) -> Self {
+        Self { queue: Mutex::default(), registry: Mutex::new(MetricRegistry::new(codes, limits)) }
     }
 
     /// Takes what a durable batch brought; it is added later, by somebody who can wait.
-    pub(crate) fn hand_in(&self, counted: Counted) {
-        self.inbox().push(counted);
+    pub(crate) fn enqueue(&self, summary: BatchSummary) {
+        self.queue().push(summary);
     }
 
     /// Adds what waits, if it is much and nobody else does.
-    pub(crate) fn keep_up(&self) {
-        if self.inbox().len() < WAITING {
+    pub(crate) fn drain_if_behind(&self) {
+        if self.queue().len() < MAX_QUEUED_BATCHES {
             return;
         }
         // Otherwise a scrape or another worker has it, and will not take long.
-        if let Ok(meter) = self.meter.try_lock() {
-            drop(self.add_all(meter));
+        if let Ok(registry) = self.registry.try_lock() {
+            drop(self.drain_queue(registry));
         }
     }
 
     /// Learns of a service before it speaks.
-    pub fn expect(&self, service: &str, dialect: Option<Dialect>) {
-        self.lock().meet(service, dialect);
+    pub fn expect_service(&self, service: &str, dialect: Option<Dialect>) {
+        self.lock().register_service(service, dialect);
     }
 
-    /// The meter with everything in it that is durable.
-    fn current(&self) -> MutexGuard<'_, Meter> {
-        self.add_all(self.lock())
+    /// The services that have calls of which nobody saw the reply.
+    pub(crate) fn unverified_services(&self) -> Vec<(String, Capture)> {
+        let registry = self.current();
+        registry.captures().unverified().map(|(service, capture)| (service.to_owned(), capture)).collect()
     }
 
-    fn add_all<'m>(&self, mut meter: MutexGuard<'m, Meter>) -> MutexGuard<'m, Meter> {
-        let waiting = std::mem::take(&mut *self.inbox());
-        for counted in &waiting {
-            meter.add(counted);
+    /// The registry with everything in it that is durable.
+    fn current(&self) -> MutexGuard<'_, MetricRegistry> {
+        self.drain_queue(self.lock())
+    }
+
+    fn drain_queue<'m>(
+        &self,
+        mut registry: MutexGuard<'m, MetricRegistry>,
+    ) -> MutexGuard<'m, MetricRegistry> {
+        let batches = std::mem::take(&mut *self.queue());
+        for summary in &batches {
+            registry.add(summary);
         }
-        meter
+        registry
     }
 
-    fn lock(&self) -> MutexGuard<'_, Meter> {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, MetricRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn inbox(&self) -> MutexGuard<'_, Vec<Counted>> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Vec<BatchSummary>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,6 +9,8 @@ pub enum Source {
     OtlpTraces,
     /// OTLP log records.
     OtlpLogs,
+    /// OTLP metrics.
+    OtlpMetrics,
     /// Log files that we read ourselves.
     Files,
     /// Lines of standard input.
@@ -17,7 +19,8 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs, Self::Files, Self::Stdin];
+    pub const ALL: [Self; 6] =
+        [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs, Self::OtlpMetrics, Self::Files, Self::Stdin];
 
     /// A short, stable word: a column value and a metric label.
     #[must_use]
@@ -26,6 +29,7 @@ impl Source {
             Self::Envelopes => "envelopes",
             Self::OtlpTraces => "otlp_traces",
             Self::OtlpLogs => "otlp_logs",
+            Self::OtlpMetrics => "otlp_metrics",
             Self::Files => "files",
             Self::Stdin => "stdin",
         }

@@ -1,7 +1,7 @@
-"""Packs the program as a Python wheel, so that `pip install` and `uvx` bring it without a compiler.
+"""Packs the program as a Python wheel, so that `pip install` and `uvx` install it without a compiler.
 
-A wheel is a zip archive whose `.data/scripts` folder is installed as programs. It holds the same file as the other
-packages; maturin would build the program a second time, with other features.
+A wheel is a zip archive whose `.data/scripts` folder is installed as programs. It contains the same program as the other
+packages; maturin would build the program again, with other features.
 """
 
 import argparse

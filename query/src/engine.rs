@@ -1,27 +1,28 @@
-//! The engine of one process: tables and functions are set up once, and every statement runs within limits.
+//! The query engine of one process. It sets up tables and functions once, and runs every statement within limits.
 //!
-//! A server has it in its worker processes only, one statement at a time: see [`crate::worker`].
+//! A server runs an engine only in its worker processes, with one statement at a time: see [`crate::worker`].
 
 mod catalog;
-mod courtesy;
+mod cooperative_yield;
 pub(crate) mod deep_stack;
 mod memory;
-mod moment;
 mod rows;
 mod session;
+mod statement_snapshot;
 
 use catalog::{OrderedCatalog, OrderedSchema};
-use courtesy::Courtesy;
-pub(crate) use moment::Moment;
+use cooperative_yield::CooperativeYield;
 pub use rows::Rows;
-pub(crate) use rows::too_slow;
-pub use session::{EngineSession, Prepared, Resolved};
+pub(crate) use rows::time_limit_error;
+pub use session::{DescribedStatement, EngineSession, PreparedStatement};
+pub(crate) use statement_snapshot::StatementSnapshot;
 
 use crate::error::QueryError;
 use crate::limits::Limits;
-use crate::serve::postgres::Reader;
+use crate::serve::postgres::StatementParser;
 use crate::source::Source;
 use crate::{functions, tables, views};
+use classifier::Rules;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider};
 use datafusion::common::Result;
 use datafusion::common::config::Dialect;
@@ -30,22 +31,21 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
 use store::snapshot::Horizon;
-use taxonomy::Rules;
 use tokio::runtime::{Builder, Runtime};
 
-/// The catalog, and the database that PostgreSQL clients name.
+/// The name of the catalog, which is also the database name that PostgreSQL clients use.
 pub const CATALOG: &str = "faultline";
-/// The schema of all tables and views.
+/// The schema that holds all tables and views.
 pub const SCHEMA: &str = "public";
 
-/// Threads beyond one for each core: one that does not yield after all must not keep the others waiting.
+/// The number of threads beyond one for each core, so that a task that does not yield cannot block the others.
 const SPARE_THREADS: usize = 2;
-/// Threads that wait for the disk.
+/// The number of threads for blocking disk reads.
 const BLOCKING_THREADS: usize = 4;
-/// The stack of each of these. Running a plan recurses once for each operator and each level of an expression.
+/// The stack size of each thread. Running a plan recurses once for each operator and each level of an expression.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Answers questions.
+/// Plans and runs SQL statements.
 #[derive(Debug, Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -55,40 +55,41 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) source: Source,
-    /// Tables, views and functions, ready to be used by any session.
+    /// The tables, views and functions that every session uses.
     pub(crate) state: SessionState,
-    /// Reads the statements of PostgreSQL clients.
-    pub(crate) reader: Reader,
-    /// Queries have threads of their own, so that none can keep a sender waiting. `None` once it is being dropped.
+    /// Parses the statements of PostgreSQL clients.
+    pub(crate) parser: StatementParser,
+    /// The threads of the engine, separate from ingest so that no query delays a sender. `None` while it is being
+    /// dropped.
     runtime: Option<Runtime>,
 }
 
 impl Engine {
-    /// Sets up tables, views and functions. Must not be called on an asynchronous thread.
+    /// Sets up tables, views and functions. It blocks, so it must not be called on an asynchronous thread.
     ///
     /// # Errors
-    /// When a thread cannot be started, or a view does not fit the tables.
+    /// Fails when a thread cannot be started, or when a view does not match the tables.
     pub fn new(source: Source, rules: &Arc<Rules>, limits: Limits) -> Result<Self, QueryError> {
         let runtime = runtime().map_err(|error| QueryError::new(crate::Kind::Internal, error.to_string()))?;
         let state = runtime.block_on(state(&source, rules))?;
-        let shared = Shared { limits, source, state, reader: Reader::default(), runtime: Some(runtime) };
+        let shared =
+            Shared { limits, source, state, parser: StatementParser::default(), runtime: Some(runtime) };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// A session for one connection, which sees what lies within a horizon.
+    /// Opens a session for one connection. It sees only the data within the horizon.
     #[must_use]
     pub fn session(&self, horizon: Horizon) -> EngineSession {
         EngineSession::new(Arc::clone(&self.shared), horizon)
     }
 
-    /// Whether nothing of any statement is computed any more. One that was stopped may go on for a while, if it does not
-    /// yield.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// Returns true when no statement is using a thread. A statement that was cancelled keeps running until it yields.
+    pub(crate) fn is_idle(&self) -> bool {
         let alive = self.shared.handle().map_or(0, |handle| handle.metrics().num_alive_tasks());
-        alive == 0 && deep_stack::running() == 0
+        alive == 0 && deep_stack::running_threads() == 0
     }
 
-    /// Memory that the stacks of its threads may take beyond those that run already.
+    /// Returns the memory that the stacks of threads that are not running yet may take.
     pub(crate) const fn stack_reserve() -> usize {
         BLOCKING_THREADS * STACK_BYTES + deep_stack::STACK_BYTES
     }
@@ -97,14 +98,14 @@ impl Engine {
 impl Shared {
     pub(crate) fn handle(&self) -> Result<&tokio::runtime::Handle, QueryError> {
         let runtime = self.runtime.as_ref().map(Runtime::handle);
-        runtime.ok_or_else(|| QueryError::new(crate::Kind::Cancelled, "the server is stopping"))
+        runtime.ok_or_else(|| QueryError::new(crate::Kind::Cancelled, "the server is shutting down"))
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops it may be on an asynchronous thread, which must not wait.
+            // This may run on an asynchronous thread, which must not block.
             runtime.shutdown_background();
         }
     }
@@ -130,7 +131,7 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
         .with_config(config())
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(Courtesy))
+        .with_physical_optimizer_rule(Arc::new(CooperativeYield))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_catalog(CATALOG, catalog);
@@ -142,16 +143,16 @@ async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, Quer
     Ok(context.state())
 }
 
-/// How statements are read and planned, wherever that happens.
+/// Returns the settings with which statements are parsed and planned.
 pub(crate) fn config() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        // The PostgreSQL door brings one that also knows PostgreSQL's names of types.
+        // The PostgreSQL endpoint brings its own information schema, with PostgreSQL's type names.
         .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = Dialect::PostgreSQL;
-    // Errors say where.
+    // Spans let error messages name a line and a column.
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
     options.execution.parquet.pushdown_filters = true;

@@ -1,94 +1,94 @@
-//! Why a query has no answer: what, where, and what to do.
+//! Errors of queries. An error says what was wrong, where in the statement, and what to do about it.
 
 use datafusion::common::{DataFusionError, Diagnostic, SchemaError, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a query has no answer.
+/// The error of a query that was rejected or failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: Kind,
-    /// What went wrong.
+    /// A sentence that says what was wrong.
     pub message: String,
-    /// Where in the statement.
+    /// The position in the statement, if it is known.
     pub position: Option<Position>,
-    /// What to do about it.
+    /// A sentence that says what to do about it.
     pub hint: Option<String>,
 }
 
-/// What kind of failure it is.
+/// The kind of a query failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// It is no SQL.
+    /// The text is not valid SQL.
     Syntax,
-    /// It names something that is not there.
+    /// The statement names a table, column or function that does not exist.
     Unknown,
-    /// It makes no sense as it stands: types, arguments, grouping.
+    /// The statement is not meaningful: types, arguments or grouping do not match.
     Invalid,
-    /// It would do more than read.
+    /// The statement does more than read, which is not allowed.
     Refused,
-    /// It takes more than it may.
+    /// The query exceeds a limit.
     Limit(Limit),
-    /// Too many others are running; the same query may work in a moment.
+    /// Too many other queries are running; the same query may work in a moment.
     Busy,
-    /// The client does not want it any more.
+    /// The client cancelled the query, or the server is shutting down.
     Cancelled,
-    /// It failed while it ran, by what is in the rows.
+    /// The query failed while it ran, because of values in the rows.
     Failed,
-    /// Our own fault, or the disk's.
+    /// A bug in Faultline or a failure of the machine.
     Internal,
 }
 
-/// What a query took too much of.
+/// The limit that a query exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
-    /// Time.
+    /// The run time.
     Time,
-    /// Memory.
+    /// The memory.
     Memory,
-    /// Rows of the answer.
+    /// The number of rows in the result.
     Rows,
-    /// Columns of the answer.
+    /// The number of columns in the result.
     Columns,
-    /// The length of the statement.
+    /// The length or the complexity of the statement.
     Statement,
 }
 
-/// A place in a statement, both from 1.
+/// A position in a statement. Lines and columns are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The line.
+    /// The line number.
     pub line: u64,
-    /// The character in the line.
+    /// The number of the character in its line.
     pub column: u64,
 }
 
 impl QueryError {
-    /// An error without a place.
+    /// Creates an error without a position and without a hint.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), position: None, hint: None }
     }
 
-    /// With what to do about it.
+    /// Adds a sentence that says what to do about the error.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Refused, because it would do more than read.
-    pub(crate) fn refused(what: &str) -> Self {
+    /// Creates the error for a statement that does more than read.
+    pub(crate) fn read_only(operation: &str) -> Self {
         Self::new(
             Kind::Refused,
-            format!("{what} is not allowed: this is a read-only view of the error history"),
+            format!("{operation} is not allowed: this is a read-only view of the error history"),
         )
-        .hint("SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW are")
+        .hint("use SELECT, WITH, VALUES, EXPLAIN, DESCRIBE or SHOW")
     }
 
-    /// A word for the kind, for programs.
+    /// Returns a stable error code for programs.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self.kind {
             Kind::Syntax => "syntax",
             Kind::Unknown => "unknown_name",
@@ -106,7 +106,7 @@ impl QueryError {
         }
     }
 
-    fn at(mut self, span: Option<Span>) -> Self {
+    fn with_span(mut self, span: Option<Span>) -> Self {
         if let Some(span) = span.filter(|span| span.start.line > 0) {
             self.position = Some(Position { line: span.start.line, column: span.start.column });
         }
@@ -130,19 +130,19 @@ impl fmt::Display for QueryError {
 impl std::error::Error for QueryError {}
 
 impl Position {
-    /// How many characters of a statement stand before it.
+    /// Returns the number of characters of the statement before this position.
     #[must_use]
     pub fn offset(self, statement: &str) -> usize {
         let before = statement.split_inclusive('\n').take(self.line.saturating_sub(1) as usize);
         before.map(|line| line.chars().count()).sum::<usize>() + self.column.saturating_sub(1) as usize
     }
 
-    /// Reads the place that the parser puts into its messages: `... at Line: 1, Column: 8`.
+    /// Splits the position off a message of the SQL parser, which ends with `at Line: 1, Column: 8`.
     fn split_from(message: &str) -> (String, Option<Self>) {
-        let Some((before, place)) = message.rsplit_once(" at Line: ") else {
+        let Some((before, location)) = message.rsplit_once(" at Line: ") else {
             return (message.to_owned(), None);
         };
-        let position = place.split_once(", Column: ").and_then(|(line, column)| {
+        let position = location.split_once(", Column: ").and_then(|(line, column)| {
             let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
             Some(Self { line: line.parse().ok()?, column: column[..digits].parse().ok()? })
         });
@@ -150,7 +150,7 @@ impl Position {
     }
 }
 
-/// An error of the engine, in our words.
+/// Translates errors of DataFusion into errors for users.
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
         match error {
@@ -159,25 +159,25 @@ impl From<DataFusionError> for QueryError {
                 let text = text.trim_start_matches("sql parser error: ");
                 let (message, position) = Position::split_from(text);
                 let is_question_mark = message.ends_with("found: ?");
-                let hint = is_question_mark.then(|| "parameters are written $1, $2 and so on".to_owned());
+                let hint = is_question_mark.then(|| "write parameters as $1, $2 and so on".to_owned());
                 Self { position, hint, ..Self::new(Kind::Syntax, message) }
             }
-            DataFusionError::Diagnostic(diagnostic, inner) => of_diagnostic(*diagnostic, *inner),
-            DataFusionError::Collection(errors) => errors
-                .into_iter()
-                .next()
-                .map_or_else(|| Self::new(Kind::Internal, "an error without a reason"), Self::from),
+            DataFusionError::Diagnostic(diagnostic, inner) => from_diagnostic(*diagnostic, *inner),
+            DataFusionError::Collection(errors) => errors.into_iter().next().map_or_else(
+                || Self::new(Kind::Internal, "the query engine reported an error without a message"),
+                Self::from,
+            ),
             DataFusionError::Context(_, inner) => Self::from(*inner),
-            DataFusionError::Shared(shared) => of_shared(&shared),
-            DataFusionError::SchemaError(error, _) => of_schema(&error),
-            DataFusionError::Plan(message) => of_plan(message),
+            DataFusionError::Shared(shared) => from_shared(&shared),
+            DataFusionError::SchemaError(error, _) => from_schema_error(&error),
+            DataFusionError::Plan(message) => from_plan_error(message),
             DataFusionError::NotImplemented(message) => {
                 Self::new(Kind::Invalid, format!("not supported: {message}"))
             }
             DataFusionError::Configuration(message) => Self::new(Kind::Invalid, message),
             DataFusionError::Execution(message) => Self::new(Kind::Failed, message),
             DataFusionError::ArrowError(error, _) => Self::new(Kind::Failed, error.to_string()),
-            DataFusionError::ResourcesExhausted(message) => of_exhaustion(&message),
+            DataFusionError::ResourcesExhausted(message) => memory_limit_error(&message),
             DataFusionError::External(error) => match error.downcast::<Self>() {
                 Ok(ours) => *ours,
                 Err(other) => Self::new(Kind::Internal, other.to_string()),
@@ -187,18 +187,18 @@ impl From<DataFusionError> for QueryError {
     }
 }
 
-fn of_diagnostic(diagnostic: Diagnostic, inner: DataFusionError) -> QueryError {
-    let mut error = QueryError::from(inner).at(diagnostic.span);
+fn from_diagnostic(diagnostic: Diagnostic, inner: DataFusionError) -> QueryError {
+    let mut error = QueryError::from(inner).with_span(diagnostic.span);
     if error.hint.is_none() {
         error.hint = diagnostic.helps.into_iter().chain(None).map(|help| help.message).next();
     }
     error
 }
 
-/// Several readers share one failure, so it cannot be taken apart.
-fn of_shared(error: &DataFusionError) -> QueryError {
+/// Translates an error that several readers share, and that can therefore only be borrowed.
+fn from_shared(error: &DataFusionError) -> QueryError {
     match error.find_root() {
-        DataFusionError::ResourcesExhausted(message) => of_exhaustion(message),
+        DataFusionError::ResourcesExhausted(message) => memory_limit_error(message),
         DataFusionError::Execution(message) => QueryError::new(Kind::Failed, message),
         DataFusionError::External(error) => match error.downcast_ref::<QueryError>() {
             Some(ours) => ours.clone(),
@@ -208,31 +208,26 @@ fn of_shared(error: &DataFusionError) -> QueryError {
     }
 }
 
-fn of_exhaustion(message: &str) -> QueryError {
-    let asked = message.lines().next().unwrap_or_default();
-    QueryError::new(
-        Kind::Limit(Limit::Memory),
-        format!("the query needs more memory than it may take: {asked}"),
-    )
-    .hint("narrow the time range, group by fewer columns, or sort fewer rows with LIMIT")
+fn memory_limit_error(message: &str) -> QueryError {
+    let reason = message.lines().next().unwrap_or_default();
+    QueryError::new(Kind::Limit(Limit::Memory), format!("the query exceeds its memory limit: {reason}"))
+        .hint("use a shorter time range, group by fewer columns, or sort fewer rows with LIMIT")
 }
 
-fn of_schema(error: &SchemaError) -> QueryError {
+fn from_schema_error(error: &SchemaError) -> QueryError {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
         return QueryError::new(Kind::Invalid, error.to_string());
     };
     let names: Vec<&str> = valid_fields.iter().map(|column| column.name.as_str()).collect();
     let unknown = QueryError::new(Kind::Unknown, format!("there is no column '{}'", field.name));
-    match nearest(&field.name, names.iter().copied()) {
-        Some(near) => unknown.hint(format!("did you mean '{near}'?")),
+    match closest_name(&field.name, names.iter().copied()) {
+        Some(closest) => unknown.hint(format!("did you mean '{closest}'?")),
         None if names.is_empty() => unknown,
-        None => {
-            unknown.hint("DESCRIBE shows the columns of a table, and SELECT * FROM columns explains them")
-        }
+        None => unknown.hint("run DESCRIBE with the table's name, or read SELECT * FROM columns"),
     }
 }
 
-fn of_plan(message: String) -> QueryError {
+fn from_plan_error(message: String) -> QueryError {
     let table = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let Some(table) = table else {
         let is_unknown = message.starts_with("Invalid function") || message.contains("not found");
@@ -240,19 +235,19 @@ fn of_plan(message: String) -> QueryError {
     };
     let name = table.rsplit('.').next().unwrap_or(table);
     let unknown = QueryError::new(Kind::Unknown, format!("there is no table '{name}'"));
-    match nearest(name, crate::tables::names()) {
-        Some(near) => unknown.hint(format!("did you mean '{near}'?")),
-        None => unknown.hint("SHOW TABLES lists what there is"),
+    match closest_name(name, crate::tables::names()) {
+        Some(closest) => unknown.hint(format!("did you mean '{closest}'?")),
+        None => unknown.hint("run SHOW TABLES to list the tables and views"),
     }
 }
 
-/// The name that someone who wrote another one most likely meant.
-pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+/// Returns the known name that a misspelled name most likely stands for, if one is similar enough.
+pub(crate) fn closest_name<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_lowercase();
     let distance = |other: &&str| strsim::damerau_levenshtein(&name, &other.to_lowercase());
-    let near = names.into_iter().min_by_key(distance)?;
-    let is_near = distance(&near) <= (name.chars().count() / 3).max(1) || near.starts_with(&name);
-    is_near.then_some(near)
+    let closest = names.into_iter().min_by_key(distance)?;
+    let is_close = distance(&closest) <= (name.chars().count() / 3).max(1) || closest.starts_with(&name);
+    is_close.then_some(closest)
 }
 
 #[cfg(test)]
@@ -260,28 +255,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parsers_place_is_read_from_its_message() {
+    fn the_position_is_parsed_from_the_parser_message() {
         let (message, position) =
             Position::split_from("Expected: an SQL statement, found: SELEC at Line: 2, Column: 13");
         assert_eq!(message, "Expected: an SQL statement, found: SELEC");
         assert_eq!(position, Some(Position { line: 2, column: 13 }));
-        assert_eq!(Position::split_from("no place").1, None);
+        assert_eq!(Position::split_from("no position").1, None);
     }
 
     #[test]
-    fn a_place_is_a_number_of_characters() {
-        let place = |line, column| Position { line, column }.offset("SELECT 'ü'\nFROM x");
-        assert_eq!(place(1, 1), 0);
-        assert_eq!(place(1, 10), 9);
-        assert_eq!(place(2, 6), 16);
+    fn the_offset_of_a_position_counts_characters() {
+        let offset = |line, column| Position { line, column }.offset("SELECT 'ü'\nFROM x");
+        assert_eq!(offset(1, 1), 0);
+        assert_eq!(offset(1, 10), 9);
+        assert_eq!(offset(2, 6), 16);
     }
 
     #[test]
-    fn near_misses_are_found_and_far_ones_are_not() {
+    fn similar_names_are_suggested_and_others_are_not() {
         let names = ["category", "canonical", "service", "operation"];
-        assert_eq!(nearest("categroy", names), Some("category"));
-        assert_eq!(nearest("Servic", names), Some("service"));
-        assert_eq!(nearest("cat", names), Some("category"));
-        assert_eq!(nearest("weather", names), None);
+        assert_eq!(closest_name("categroy", names), Some("category"));
+        assert_eq!(closest_name("Servic", names), Some("service"));
+        assert_eq!(closest_name("cat", names), Some("category"));
+        assert_eq!(closest_name("weather", names), None);
     }
 }

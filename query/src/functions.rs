@@ -12,13 +12,13 @@ mod template;
 mod text;
 mod time_bucket;
 
+use classifier::Rules;
 use datafusion::common::Result;
 use datafusion::logical_expr::{DocSection, Documentation, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
-use taxonomy::Rules;
 
-/// Where our own functions stand in the documentation.
+/// The section of the documentation that lists our own functions.
 const SECTION: DocSection =
     DocSection { include: true, label: "Faultline", description: Some("The words of the error history") };
 

@@ -1,7 +1,7 @@
-//! What may be asked: one statement that reads.
+//! The guard: every statement passes it once, whichever endpoint it comes from, and only statements that read pass.
 //!
-//! Every door asks here first, whatever it speaks. Two locks on the same door: a list of the statements that are
-//! allowed, and the engine's own refusal to plan anything that changes something.
+//! There are two checks. [`ReadOnlyStatement`] is the first: the statement is one of a list of allowed statements. Only
+//! such a statement can be planned. [`check_plan`] is the second: the engine verifies that the plan changes nothing.
 
 mod complexity;
 
@@ -14,19 +14,58 @@ use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use std::ops::ControlFlow;
 
-/// How deep a statement may nest: parsing and planning recurse.
-const DEPTH: usize = 64;
-/// The length of a condition on single events.
-const CONDITION_BYTES: usize = 4 << 10;
-/// How deep a condition on single events may nest: it is worked out on the server's own threads.
-const CONDITION_DEPTH: usize = 100;
+/// The maximum nesting depth of a statement, because parsing and planning recurse.
+const MAX_DEPTH: usize = 64;
+/// The maximum length of a condition on single events.
+const MAX_CONDITION_BYTES: usize = 4 << 10;
+/// The maximum nesting depth of a condition on single events, which the server evaluates on its own threads.
+const MAX_CONDITION_DEPTH: usize = 100;
 
-/// Reads exactly one statement, and refuses what does more than read.
+/// A statement that the guard has accepted.
+#[derive(Debug, Clone)]
+pub struct ReadOnlyStatement(Statement);
+
+impl ReadOnlyStatement {
+    /// Accepts a statement.
+    ///
+    /// # Errors
+    /// When the statement does more than read, or has too many columns.
+    pub fn check(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
+        check_statement(&statement, limits)?;
+        Ok(Self(statement))
+    }
+
+    /// Rewrites the SQL statement, which may be inside an `EXPLAIN`. The rewrite must not make it write; the check of the
+    /// plan would find out.
+    pub(crate) fn rewrite(&mut self, rewrite: impl FnOnce(ast::Statement) -> ast::Statement) {
+        let mut statement = &mut self.0;
+        while let Statement::Explain(explain) = statement {
+            statement = &mut explain.statement;
+        }
+        if let Statement::Statement(sql) = statement {
+            let nothing = ast::Statement::Discard { object_type: ast::DiscardObject::ALL };
+            **sql = rewrite(std::mem::replace(sql.as_mut(), nothing));
+        }
+    }
+
+    /// The statement, to be planned.
+    pub(crate) fn into_inner(self) -> Statement {
+        self.0
+    }
+}
+
+impl AsRef<Statement> for ReadOnlyStatement {
+    fn as_ref(&self) -> &Statement {
+        &self.0
+    }
+}
+
+/// Parses exactly one statement, and rejects what does more than read.
 ///
 /// # Errors
-/// When it is too long, no SQL, several statements, or not one of those that are allowed.
-pub fn statement(sql: &str, limits: &Limits) -> Result<Statement, QueryError> {
-    let mut statements = parse(sql, limits)?;
+/// When the text is too long or not SQL, or has several statements or one that is not allowed.
+pub fn parse_statement(sql: &str, limits: &Limits) -> Result<ReadOnlyStatement, QueryError> {
+    let mut statements = parse_statements(sql, limits)?;
     let Some(statement) = statements.pop() else {
         return Err(QueryError::new(Kind::Syntax, "there is no statement"));
     };
@@ -34,15 +73,14 @@ pub fn statement(sql: &str, limits: &Limits) -> Result<Statement, QueryError> {
         return Err(QueryError::new(Kind::Refused, "several statements at once are not allowed")
             .hint("send them one by one"));
     }
-    allow(&statement, limits)?;
-    Ok(statement)
+    ReadOnlyStatement::check(statement, limits)
 }
 
-/// Reads statements without judging them.
+/// Parses statements without checking whether they are allowed.
 ///
 /// # Errors
-/// When the text is too long or no SQL.
-pub fn parse(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
+/// When the text is too long, too complex or not SQL.
+pub fn parse_statements(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
     if sql.len() > limits.statement_bytes {
         let message =
             format!("the statement has {} bytes; at most {} are read", sql.len(), limits.statement_bytes);
@@ -53,7 +91,7 @@ pub fn parse(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
     let dialect = PostgreSqlDialect {};
     let mut parser = DFParserBuilder::new(sql)
         .with_dialect(&dialect)
-        .with_recursion_limit(DEPTH)
+        .with_recursion_limit(MAX_DEPTH)
         .build()
         .map_err(QueryError::from)?;
     let statements: Vec<Statement> = parser.parse_statements()?.into();
@@ -69,67 +107,65 @@ fn check_complexity(statement: &Statement) -> Result<(), QueryError> {
     }
 }
 
-/// Refuses a statement that does more than read, or is too wide.
-///
-/// # Errors
-/// When it is not one of those that are allowed.
-pub fn allow(statement: &Statement, limits: &Limits) -> Result<(), QueryError> {
+/// Rejects a statement that does more than read, or has too many columns.
+fn check_statement(statement: &Statement, limits: &Limits) -> Result<(), QueryError> {
     match statement {
-        Statement::Statement(statement) => allow_sql(statement, limits),
-        Statement::Explain(explain) => allow(&explain.statement, limits),
-        Statement::CreateExternalTable(_) => Err(QueryError::refused("CREATE EXTERNAL TABLE")),
-        Statement::CopyTo(_) => Err(QueryError::refused("COPY")),
-        Statement::Reset(_) => Err(QueryError::refused("RESET")),
+        Statement::Statement(statement) => check_sql_statement(statement, limits),
+        Statement::Explain(explain) => check_statement(&explain.statement, limits),
+        Statement::CreateExternalTable(_) => Err(QueryError::read_only("CREATE EXTERNAL TABLE")),
+        Statement::CopyTo(_) => Err(QueryError::read_only("COPY")),
+        Statement::Reset(_) => Err(QueryError::read_only("RESET")),
     }
 }
 
-fn allow_sql(statement: &ast::Statement, limits: &Limits) -> Result<(), QueryError> {
+fn check_sql_statement(statement: &ast::Statement, limits: &Limits) -> Result<(), QueryError> {
     use ast::Statement as Sql;
     match statement {
-        Sql::Query(query) => match query.visit(&mut Inside { limits }) {
+        Sql::Query(query) => match query.visit(&mut QueryVisitor { limits }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(error),
         },
-        Sql::Explain { statement, .. } => allow_sql(statement, limits),
+        Sql::Explain { statement, .. } => check_sql_statement(statement, limits),
         Sql::ExplainTable { .. }
         | Sql::ShowTables { .. }
         | Sql::ShowColumns { .. }
         | Sql::ShowVariable { .. }
         | Sql::ShowVariables { .. }
         | Sql::ShowFunctions { .. } => Ok(()),
-        other => Err(QueryError::refused(&first_words(&other.to_string()))),
+        other => Err(QueryError::read_only(&first_words(&other.to_string()))),
     }
 }
 
-/// Reads a condition on single rows: one expression, without a query in it.
+/// Parses a condition on single rows: one expression without a subquery.
 ///
 /// # Errors
-/// When it is too long, no SQL, or asks for other rows.
-pub fn condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
-    if sql.len() > CONDITION_BYTES {
-        let message = format!("the condition has {} bytes; at most {CONDITION_BYTES} are read", sql.len());
+/// When the condition is too long, is not SQL, or contains a subquery.
+pub fn parse_condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
+    if sql.len() > MAX_CONDITION_BYTES {
+        let message =
+            format!("the condition has {} bytes; at most {MAX_CONDITION_BYTES} are read", sql.len());
         return Err(QueryError::new(Kind::Limit(Limit::Statement), message).hint("compare with fewer values"));
     }
     let dialect = PostgreSqlDialect {};
-    let parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(DEPTH).build();
+    let parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(MAX_DEPTH).build();
     let expression = parser?.parse_into_expr()?;
     if let Some(alias) = &expression.alias {
         let error = QueryError::new(Kind::Syntax, format!("'{alias}' is more than the condition"));
         return Err(error.hint("join conditions with AND or OR"));
     }
-    complexity::check_expression(&expression.expr, CONDITION_DEPTH)?;
-    if expression.expr.visit(&mut NoQuery).is_break() {
+    complexity::check_expression(&expression.expr, MAX_CONDITION_DEPTH)?;
+    if expression.expr.visit(&mut SubqueryFinder).is_break() {
         let error =
-            QueryError::new(Kind::Refused, "a condition looks at single events: no queries inside it");
-        return Err(error.hint("ask such a question with faultline sql"));
+            QueryError::new(Kind::Refused, "a condition applies to single events and cannot contain a query");
+        return Err(error.hint("run such a query with faultline sql"));
     }
     Ok(expression)
 }
 
-/// Finds queries.
-struct NoQuery;
+/// Stops at the first subquery.
+struct SubqueryFinder;
 
-impl Visitor for NoQuery {
+impl Visitor for SubqueryFinder {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -137,61 +173,61 @@ impl Visitor for NoQuery {
     }
 }
 
-/// Looks at a query and at all that stand in it: one may hide a statement that writes, as in
+/// Checks a query and its subqueries, because each of them can contain a statement that writes, as in
 /// `WITH gone AS (DELETE ...) SELECT ...` and `SELECT ... INTO`.
-struct Inside<'l> {
+struct QueryVisitor<'l> {
     limits: &'l Limits,
 }
 
-impl Visitor for Inside<'_> {
+impl Visitor for QueryVisitor<'_> {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
-        let judged = match query.locks.is_empty() {
-            true => self.body(&query.body),
-            false => Err(QueryError::refused("locking rows")),
+        let checked = match query.locks.is_empty() {
+            true => self.check_body(&query.body),
+            false => Err(QueryError::read_only("locking rows")),
         };
-        judged.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        checked.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 }
 
-impl Inside<'_> {
-    fn body(&self, body: &SetExpr) -> Result<(), QueryError> {
+impl QueryVisitor<'_> {
+    fn check_body(&self, body: &SetExpr) -> Result<(), QueryError> {
         match body {
-            SetExpr::Select(select) if select.into.is_some() => Err(QueryError::refused("SELECT INTO")),
-            // Planning so many would take minutes that cannot be interrupted.
-            SetExpr::Select(select) => self.columns(select.projection.len()),
+            SetExpr::Select(select) if select.into.is_some() => Err(QueryError::read_only("SELECT INTO")),
+            // Planning very many columns takes minutes and cannot be interrupted.
+            SetExpr::Select(select) => self.check_columns(select.projection.len()),
             SetExpr::Values(_) | SetExpr::Table(_) => Ok(()),
-            // It is a query of its own, and comes by itself.
+            // The visitor checks it as a query of its own.
             SetExpr::Query(_) => Ok(()),
             SetExpr::SetOperation { left, right, .. } => {
-                self.body(left)?;
-                self.body(right)
+                self.check_body(left)?;
+                self.check_body(right)
             }
-            other => Err(QueryError::refused(&first_words(&other.to_string()))),
+            other => Err(QueryError::read_only(&first_words(&other.to_string()))),
         }
     }
 
-    fn columns(&self, count: usize) -> Result<(), QueryError> {
-        if count <= self.limits.columns { Ok(()) } else { Err(too_wide(count, self.limits)) }
+    fn check_columns(&self, count: usize) -> Result<(), QueryError> {
+        if count <= self.limits.columns { Ok(()) } else { Err(column_limit_error(count, self.limits)) }
     }
 }
 
-/// Enough of a statement to recognise it.
+/// The first words of a statement, which are enough to recognise it.
 fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn too_wide(columns: usize, limits: &Limits) -> QueryError {
-    let message = format!("the answer would have {columns} columns; at most {} are given", limits.columns);
+fn column_limit_error(columns: usize, limits: &Limits) -> QueryError {
+    let message = format!("the result would have {columns} columns; at most {} are allowed", limits.columns);
     QueryError::new(Kind::Limit(Limit::Columns), message).hint("name the columns you need")
 }
 
-/// Refuses a plan that changes anything: the second lock.
+/// Rejects a plan that changes anything.
 ///
 /// # Errors
-/// When the plan does more than read, or its answer is too wide.
-pub fn plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError> {
+/// When the plan does more than read, or its result has too many columns.
+pub fn check_plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError> {
     let only_reading =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     only_reading.verify_plan(plan).map_err(|error| {
@@ -199,5 +235,5 @@ pub fn plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError> {
         QueryError { kind: Kind::Refused, ..error }
     })?;
     let columns = plan.schema().fields().len();
-    if columns > limits.columns { Err(too_wide(columns, limits)) } else { Ok(()) }
+    if columns > limits.columns { Err(column_limit_error(columns, limits)) } else { Ok(()) }
 }

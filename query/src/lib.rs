@@ -1,25 +1,24 @@
-//! SQL over the error history, through every endpoint an analyst uses.
+//! SQL queries over the error history, through HTTP, the PostgreSQL protocol, Arrow Flight SQL and live tails.
 //!
-//! # A tour
+//! # The path of a query
 //!
-//! 1. An endpoint in [`serve`] (HTTP, the PostgreSQL protocol, Arrow Flight SQL, live events) takes a statement and
-//!    passes it to its [`Session`] of the [`QueryService`].
-//! 2. The service gives it to a [`worker`] process, whose memory the operating system bounds.
-//! 3. There an [`Engine`] knows where rows come from ([`Source`]), what there is to ask about ([`tables`], [`views`]) and
-//!    with what words ([`functions`]). The statement passes the [`guard`], is planned, and runs within [`Limits`].
-//! 4. Its [`Rows`] come back through a pipe, and go to the client as they come.
+//! 1. An endpoint in [`serve`] receives a statement and passes it to its [`Session`] of the [`QueryService`].
+//! 2. The service hands the statement to a [`worker`] process, whose memory the operating system limits.
+//! 3. In the worker, an [`Engine`] reads rows from a [`Source`] and offers [`tables`], [`views`] and [`functions`]. The
+//!    [`guard`] checks the statement; then it is planned and runs within [`Limits`].
+//! 4. The [`Rows`] come back through a pipe and are sent to the client as they arrive.
 //!
-//! # What always holds
+//! # Invariants
 //!
-//! - Nothing here writes: not to the tables, not to the machine.
-//! - All tables of one statement are seen as they were at one moment each, taken when the statement began to run; what
-//!   was acknowledged before that is in it, once.
-//! - No statement can stop the server or outgrow its memory bound: see [`worker`].
-//! - Queries run behind ingest; a client that goes away takes its query along.
+//! - Nothing here writes, neither to the tables nor to the machine.
+//! - A statement reads one snapshot of each table, taken when the statement begins to run. The snapshot contains every
+//!   row that was acknowledged before that, exactly once.
+//! - No statement can stop the server or exceed its memory limit: see [`worker`].
+//! - Queries run at a lower priority than ingest, and a query is cancelled when its client disconnects.
 //!
 //! # What is not here
 //!
-//! No receivers, no metrics, no alerts: `collector` and this library meet at the store.
+//! This crate has no receivers, no metrics and no alerts. It shares only the store with `collector`.
 
 mod engine;
 mod error;
@@ -36,11 +35,11 @@ pub mod types;
 pub mod views;
 pub mod worker;
 
-pub use engine::{CATALOG, Engine, EngineSession, Prepared, Resolved, Rows, SCHEMA};
+pub use engine::{CATALOG, DescribedStatement, Engine, EngineSession, PreparedStatement, Rows, SCHEMA};
 pub use error::{Kind, Limit, Position, QueryError};
 pub use limits::Limits;
 pub use parameters::parameters;
 pub use source::Source;
-pub use statement::{Description, Origin, ParameterType, StatementText};
-pub use stats::{BOUNDS_MS, Via, ViaStats};
-pub use worker::{LiveStore, QueryService, ServiceOptions, Session, Started};
+pub use statement::{Description, ParameterType, StatementOrigin, StatementText};
+pub use stats::{DURATION_BOUNDS_MS, Endpoint, EndpointStats};
+pub use worker::{LiveStore, QueryService, RunningQuery, ServiceOptions, Session};

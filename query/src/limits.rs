@@ -1,43 +1,43 @@
-//! What one query, and all of them together, may take of the machine.
+//! Limits on the resources of one query and of all queries together.
 
+use classifier::LimitConstraint;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use taxonomy::Relation;
 
-/// Memory of a worker process beside what its query may take: plans, buffers of files, footers that are kept.
+/// The memory of a worker process beyond that of its query: plans, file buffers and cached Parquet footers.
 const WORKER_MEMORY: usize = 64 << 20;
 
-/// What queries may take.
+/// Limits on the resources of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// How long a query may run: a dashboard has given up long before, and an analyst can narrow it down.
+    /// The run time of a query. Dashboards give up much earlier, and an analyst can narrow the query down.
     pub time: Duration,
-    /// How long a query waits for its turn before the client is told to come back.
+    /// The time that a query may wait in the queue before the client is told to retry.
     pub wait: Duration,
-    /// Memory of one query, for what it sorts, joins and groups.
+    /// The memory of one query, for sorting, joining and grouping.
     pub query_memory: usize,
-    /// Memory of all queries together; past it the largest is ended.
+    /// The memory of all queries together. When it is exceeded, the largest query is killed.
     pub memory: usize,
-    /// Rows of an answer.
+    /// The number of rows in a result.
     pub rows: usize,
-    /// Bytes of an answer that has to be put together before it is sent.
+    /// The size of a response that must be built completely before it is sent.
     pub answer_bytes: usize,
-    /// Queries that run at once: more would only slow each other down.
+    /// The number of queries that run at once. More would only slow each other down.
     pub concurrent: usize,
-    /// The length of a statement: planning takes time that cannot be interrupted.
+    /// The length of a statement. It is limited because planning cannot be interrupted.
     pub statement_bytes: usize,
-    /// Columns of an answer, for the same reason.
+    /// The number of columns in a result, limited for the same reason.
     pub columns: usize,
-    /// Connections to the PostgreSQL door.
+    /// The number of connections to the PostgreSQL endpoint.
     pub connections: usize,
-    /// Those of one address: a part of all, so that no client can take them from the others.
+    /// The number of connections from one address. It is lower than the total, so that one client cannot use them all.
     pub connections_per_address: usize,
-    /// A PostgreSQL session that asks nothing for this long is ended; pools of connections open another.
+    /// The time after which an idle PostgreSQL session is closed. Connection pools open another.
     pub idle: Duration,
 }
 
 impl Limits {
-    /// What serves one machine.
+    /// The default limits, for a server that shares one machine with other programs.
     pub const DEFAULT: Self = Self {
         time: Duration::from_secs(30),
         wait: Duration::from_secs(10),
@@ -53,37 +53,37 @@ impl Limits {
         idle: Duration::from_secs(60 * 60),
     };
 
-    /// What the process of one query may take, enforced by the operating system: half as much again as the engine
-    /// accounts for, since it does not account for everything.
+    /// Returns the memory limit of a worker process, which the operating system enforces. It is one and a half times the
+    /// memory that the engine accounts for, because the engine does not account for everything.
     #[must_use]
     pub const fn process_memory(&self) -> usize {
         self.query_memory.saturating_add(self.query_memory / 2).saturating_add(WORKER_MEMORY)
     }
 
-    /// Whether the bounds fit together.
+    /// Checks that the limits are consistent with each other.
     ///
     /// # Errors
-    /// The first relation that does not hold.
-    pub const fn check(&self) -> Result<(), Relation> {
+    /// Returns the first relation that does not hold.
+    pub const fn check(&self) -> Result<(), LimitConstraint> {
         let query = ("query_memory", self.query_memory);
-        Relation::check(&[
-            Relation::fits(query, ("memory", self.memory), "one query must be able to run"),
-            Relation::fits(
+        LimitConstraint::check(&[
+            LimitConstraint::fits(query, ("memory", self.memory), "one query must be able to run"),
+            LimitConstraint::fits(
                 ("answer_bytes", self.answer_bytes),
                 query,
-                "an answer is put together in the query's memory",
+                "a response is built in the query's memory",
             ),
-            Relation::at_most(
+            LimitConstraint::at_most(
                 ("statement_bytes", self.statement_bytes),
-                LONGEST,
-                "planning takes time that cannot be interrupted",
+                MAX_STATEMENT_BYTES,
+                "planning cannot be interrupted",
             ),
         ])
     }
 }
 
-/// No statement can be allowed to be longer.
-const LONGEST: usize = 16 << 20;
+/// The highest value that `statement_bytes` may be set to.
+const MAX_STATEMENT_BYTES: usize = 16 << 20;
 
 const _: () = assert!(Limits::DEFAULT.check().is_ok());
 

@@ -1,13 +1,13 @@
-//! The values of a statement's parameters, as they come in JSON.
+//! Converts the values of a statement's parameters from JSON.
 
 use crate::error::{Kind, QueryError};
 use datafusion::common::{ParamValues, ScalarValue};
 use serde_json::Value;
 
-/// Values of JSON as those of SQL, `$1` first. Times are texts, which the engine reads where a time is wanted.
+/// Converts JSON values to SQL values, `$1` first. Times are strings, which the engine parses where a time is expected.
 ///
 /// # Errors
-/// When one of them is a list or an object.
+/// Fails when a value is a list or an object.
 pub fn parameters(values: &[Value]) -> Result<ParamValues, QueryError> {
     values.iter().map(parameter).collect::<Result<Vec<_>, _>>().map(ParamValues::from)
 }
@@ -24,7 +24,7 @@ fn parameter(value: &Value) -> Result<ScalarValue, QueryError> {
         Value::Array(_) | Value::Object(_) => {
             return Err(QueryError::new(
                 Kind::Invalid,
-                "a parameter is a text, a number, true, false or null",
+                "a parameter must be a string, a number, true, false or null, not a list or an object",
             ));
         }
     })

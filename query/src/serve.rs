@@ -1,8 +1,10 @@
-//! The doors: HTTP, the PostgreSQL protocol and Arrow Flight SQL. Each turns its own words into a statement and
-//! parameters, and rows into its own words; what may be asked, and how much it may take, is decided elsewhere. Beside
-//! them, `tail` tells of events as they come. Who may come in is decided by the gate (`access`): before the routes of HTTP
-//! and Flight, and when a PostgreSQL client says hello.
+//! The query endpoints: HTTP, the PostgreSQL protocol and Arrow Flight SQL, and `tail`, which streams live events.
+//!
+//! Each endpoint translates its protocol into a statement with parameters, and rows into its protocol. The guard and the
+//! limits are those of the engine. Authentication is that of the crate `auth`: a middleware for HTTP and Flight, and a step
+//! of the startup of a PostgreSQL session.
 
+pub mod api;
 pub mod flight;
 pub mod http;
 pub mod postgres;

@@ -1,4 +1,4 @@
-//! A statement on its way from an endpoint to the engine, and what the engine says about it before it runs.
+//! The text of a statement on its way from an endpoint to the engine, and the description that the engine returns.
 
 use crate::error::{Kind, QueryError};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -8,62 +8,62 @@ use arrow::ipc::writer::StreamWriter;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A statement as an endpoint received it. Nothing of it has been read yet.
+/// The text of a statement as an endpoint received it, not parsed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementText {
-    /// The text that errors point into.
+    /// The SQL text. Positions in errors refer to it.
     pub sql: String,
-    /// How the text is to be read.
-    pub origin: Origin,
+    /// The protocol that the text came through, which decides how it is parsed.
+    pub origin: StatementOrigin,
 }
 
-/// How the text of a statement is to be read.
+/// The protocol that a statement came through, which decides how its text is parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Origin {
-    /// As one statement.
+pub enum StatementOrigin {
+    /// HTTP, Flight SQL or the command line: the text is one statement.
     Plain,
-    /// As PostgreSQL reads it: several statements, catalog tables, and types of parameters that the client declares.
+    /// The PostgreSQL protocol: the text may contain several statements, catalog tables and declared parameter types.
     Postgres {
-        /// Who sends it.
+        /// The user who sent the statement.
         user: String,
-        /// Which of the statements is meant.
+        /// The index of the statement within the text.
         index: usize,
-        /// The declared types of the parameters, 0 where the client says nothing.
+        /// The declared types of the parameters; 0 where the client declares none.
         types: Vec<u32>,
     },
 }
 
 impl StatementText {
-    /// One statement.
+    /// Creates the text of a single plain statement.
     #[must_use]
     pub fn plain(sql: impl Into<String>) -> Self {
-        Self { sql: sql.into(), origin: Origin::Plain }
+        Self { sql: sql.into(), origin: StatementOrigin::Plain }
     }
 }
 
-/// What is known of a statement once it is planned.
+/// The columns and parameters of a planned statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
     /// The columns of the result.
     pub schema: SchemaRef,
-    /// The names that PostgreSQL would give the columns, where they are others.
+    /// The names that PostgreSQL would give to the columns, where they differ.
     pub names: Option<Vec<String>>,
-    /// The parameters, `$1` first.
+    /// The types of the parameters, `$1` first.
     pub parameters: Vec<ParameterType>,
-    /// Whether the result is a plan and not rows.
+    /// True when the result is a plan and not rows.
     pub is_explain: bool,
 }
 
-/// What is known of the type of a parameter.
+/// The declared and the inferred type of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterType {
     /// The PostgreSQL type that the client declares.
     pub declared: Option<u32>,
-    /// The type that the statement gives it.
+    /// The type that follows from the statement.
     pub inferred: Option<DataType>,
 }
 
-/// A [`Description`] between two processes. Types travel as Arrow schemas.
+/// A [`Description`] as it is sent between two processes, with types encoded as Arrow schemas.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EncodedDescription {
     schema: Vec<u8>,
@@ -75,16 +75,16 @@ pub(crate) struct EncodedDescription {
 }
 
 impl Description {
-    pub(crate) fn encoded(&self) -> Result<EncodedDescription, QueryError> {
+    pub(crate) fn encode(&self) -> Result<EncodedDescription, QueryError> {
         let field = |parameter: &ParameterType| {
             Field::new("", parameter.inferred.clone().unwrap_or(DataType::Null), true)
         };
         let inferred = Schema::new(self.parameters.iter().map(field).collect::<Vec<_>>());
         Ok(EncodedDescription {
-            schema: encoded_schema(&self.schema).map_err(|error| internal(&error))?,
+            schema: encode_schema(&self.schema).map_err(|error| internal(&error))?,
             names: self.names.clone(),
             declared: self.parameters.iter().map(|parameter| parameter.declared).collect(),
-            inferred: encoded_schema(&inferred).map_err(|error| internal(&error))?,
+            inferred: encode_schema(&inferred).map_err(|error| internal(&error))?,
             is_inferred: self.parameters.iter().map(|parameter| parameter.inferred.is_some()).collect(),
             is_explain: self.is_explain,
         })
@@ -92,9 +92,9 @@ impl Description {
 }
 
 impl EncodedDescription {
-    pub(crate) fn decoded(self) -> Result<Description, QueryError> {
-        let schema = decoded_schema(&self.schema).map_err(|error| internal(&error))?;
-        let inferred = decoded_schema(&self.inferred).map_err(|error| internal(&error))?;
+    pub(crate) fn decode(self) -> Result<Description, QueryError> {
+        let schema = decode_schema(&self.schema).map_err(|error| internal(&error))?;
+        let inferred = decode_schema(&self.inferred).map_err(|error| internal(&error))?;
         let types = inferred.fields().iter().map(|field| field.data_type().clone()).zip(self.is_inferred);
         let parameters = self.declared.into_iter().zip(types).map(|(declared, (inferred, is_inferred))| {
             ParameterType { declared, inferred: is_inferred.then_some(inferred) }
@@ -108,11 +108,11 @@ impl EncodedDescription {
     }
 }
 
-fn encoded_schema(schema: &Schema) -> Result<Vec<u8>, ArrowError> {
+fn encode_schema(schema: &Schema) -> Result<Vec<u8>, ArrowError> {
     StreamWriter::try_new(Vec::new(), schema)?.into_inner()
 }
 
-fn decoded_schema(bytes: &[u8]) -> Result<SchemaRef, ArrowError> {
+fn decode_schema(bytes: &[u8]) -> Result<SchemaRef, ArrowError> {
     Ok(Arc::clone(&StreamReader::try_new(bytes, None)?.schema()))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_survives_the_way_between_two_processes() {
+    fn a_description_survives_encoding_and_decoding() {
         let description = Description {
             schema: Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)])),
             names: Some(vec!["count".to_owned()]),
@@ -136,9 +136,9 @@ mod tests {
             ],
             is_explain: false,
         };
-        let encoded = description.encoded().expect("bytes");
+        let encoded = description.encode().expect("bytes");
         let text = serde_json::to_vec(&encoded).expect("JSON");
         let decoded: EncodedDescription = serde_json::from_slice(&text).expect("JSON");
-        assert_eq!(decoded.decoded().expect("a description"), description);
+        assert_eq!(decoded.decode().expect("a description"), description);
     }
 }

@@ -1,32 +1,32 @@
-//! What was asked so far, by the doors it came in by.
+//! Counters and durations of statements, by endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The upper bounds of [`ViaStats::within`], in milliseconds.
-pub const BOUNDS_MS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
+/// The upper bounds of the histogram in [`EndpointStats::buckets`], in milliseconds.
+pub const DURATION_BOUNDS_MS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000];
 
-/// Where a statement comes in.
+/// The endpoint that receives a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
+pub enum Endpoint {
     /// `POST /api/v1/sql`.
     Http,
     /// The PostgreSQL protocol.
     Postgres,
     /// Arrow Flight SQL.
     Flight,
-    /// The newest events of a tail.
+    /// A live tail, which queries the newest events when it begins.
     Tail,
-    /// Within the process.
+    /// The process itself, as in `faultline sql` on a data directory.
     Local,
 }
 
-impl Via {
-    /// All of them.
+impl Endpoint {
+    /// All endpoints.
     pub const ALL: [Self; 5] = [Self::Http, Self::Postgres, Self::Flight, Self::Tail, Self::Local];
 
-    /// A short, stable word.
+    /// Returns a short, stable name, which metrics use as a label.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,90 +39,90 @@ impl Via {
     }
 }
 
-/// How a statement ended.
+/// The outcome of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// All rows were taken.
-    Answered,
-    /// It was refused, or went wrong.
+pub(crate) enum Outcome {
+    /// The client received all rows.
+    Succeeded,
+    /// The statement was rejected or failed.
     Failed,
-    /// Whoever asked wanted no more.
-    Stopped,
+    /// The client stopped reading before the end.
+    Cancelled,
 }
 
-/// What the statements of one door did so far.
+/// Statistics of the statements that came through one endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ViaStats {
-    /// How many were answered.
-    pub answered: u64,
-    /// How many were refused, or went wrong.
+pub struct EndpointStats {
+    /// The number of statements that succeeded.
+    pub succeeded: u64,
+    /// The number of statements that were rejected or failed.
     pub failed: u64,
-    /// How many were left before they had ended.
-    pub stopped: u64,
-    /// How long all of them took.
+    /// The number of statements that the client abandoned before their end.
+    pub cancelled: u64,
+    /// The sum of all durations.
     pub time: Duration,
-    /// How many took at most each of [`BOUNDS_MS`].
-    pub within: [u64; BOUNDS_MS.len()],
+    /// For each of [`DURATION_BOUNDS_MS`], the number of statements that took at most that long.
+    pub buckets: [u64; DURATION_BOUNDS_MS.len()],
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Stats([Counters; Via::ALL.len()]);
+pub(crate) struct Stats([Counters; Endpoint::ALL.len()]);
 
 #[derive(Debug, Default)]
 struct Counters {
-    ends: [AtomicU64; 3],
+    outcomes: [AtomicU64; 3],
     micros: AtomicU64,
-    /// Each statement is in one: the first that it fits in.
-    buckets: [AtomicU64; BOUNDS_MS.len()],
+    /// A histogram that is not cumulative: each statement is counted in the first bucket that it fits in.
+    buckets: [AtomicU64; DURATION_BOUNDS_MS.len()],
 }
 
 impl Stats {
-    pub(crate) fn count(&self, via: Via, end: End, took: Duration) {
-        let counters = &self.0[via as usize];
-        counters.ends[end as usize].fetch_add(1, Relaxed);
+    pub(crate) fn count(&self, endpoint: Endpoint, outcome: Outcome, took: Duration) {
+        let counters = &self.0[endpoint as usize];
+        counters.outcomes[outcome as usize].fetch_add(1, Relaxed);
         counters.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
-        let place = BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < took);
-        if let Some(bucket) = counters.buckets.get(place) {
+        let index = DURATION_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < took);
+        if let Some(bucket) = counters.buckets.get(index) {
             bucket.fetch_add(1, Relaxed);
         }
     }
 
-    pub(crate) fn of(&self, via: Via) -> ViaStats {
-        let counters = &self.0[via as usize];
-        let [answered, failed, stopped] = counters.ends.each_ref().map(|count| count.load(Relaxed));
+    pub(crate) fn snapshot(&self, endpoint: Endpoint) -> EndpointStats {
+        let counters = &self.0[endpoint as usize];
+        let [succeeded, failed, cancelled] = counters.outcomes.each_ref().map(|count| count.load(Relaxed));
         let mut sum = 0;
-        let within = counters.buckets.each_ref().map(|count| {
+        let buckets = counters.buckets.each_ref().map(|count| {
             sum += count.load(Relaxed);
             sum
         });
         let time = Duration::from_micros(counters.micros.load(Relaxed));
-        ViaStats { answered, failed, stopped, time, within }
+        EndpointStats { succeeded, failed, cancelled, time, buckets }
     }
 }
 
-/// A statement that runs: counted once, when it ends or is left.
+/// Measures a running statement and counts it once, when it ends or is abandoned.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct StatementTimer {
     stats: Option<Arc<Stats>>,
-    via: Via,
-    began: Instant,
+    endpoint: Endpoint,
+    started: Instant,
 }
 
-impl Running {
-    pub(crate) fn new(stats: Arc<Stats>, via: Via, began: Instant) -> Self {
-        Self { stats: Some(stats), via, began }
+impl StatementTimer {
+    pub(crate) fn new(stats: Arc<Stats>, endpoint: Endpoint, started: Instant) -> Self {
+        Self { stats: Some(stats), endpoint, started }
     }
 
-    pub(crate) fn end(&mut self, end: End) {
+    pub(crate) fn finish(&mut self, outcome: Outcome) {
         if let Some(stats) = self.stats.take() {
-            stats.count(self.via, end, self.began.elapsed());
+            stats.count(self.endpoint, outcome, self.started.elapsed());
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for StatementTimer {
     fn drop(&mut self) {
-        self.end(End::Stopped);
+        self.finish(Outcome::Cancelled);
     }
 }
 
@@ -131,15 +131,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_counted_by_door_end_and_time() {
+    fn statements_are_counted_by_endpoint_outcome_and_duration() {
         let stats = Stats::default();
-        stats.count(Via::Http, End::Answered, Duration::from_millis(5));
-        stats.count(Via::Http, End::Failed, Duration::from_millis(6));
-        stats.count(Via::Http, End::Stopped, Duration::from_secs(60));
-        let http = stats.of(Via::Http);
-        assert_eq!((http.answered, http.failed, http.stopped), (1, 1, 1));
+        stats.count(Endpoint::Http, Outcome::Succeeded, Duration::from_millis(5));
+        stats.count(Endpoint::Http, Outcome::Failed, Duration::from_millis(6));
+        stats.count(Endpoint::Http, Outcome::Cancelled, Duration::from_secs(60));
+        let http = stats.snapshot(Endpoint::Http);
+        assert_eq!((http.succeeded, http.failed, http.cancelled), (1, 1, 1));
         assert_eq!(http.time, Duration::from_millis(60_011));
-        assert_eq!((http.within[0], http.within[1], http.within[11]), (1, 2, 2));
-        assert_eq!(stats.of(Via::Flight), ViaStats::default());
+        assert_eq!((http.buckets[0], http.buckets[1], http.buckets[11]), (1, 2, 2));
+        assert_eq!(stats.snapshot(Endpoint::Flight), EndpointStats::default());
     }
 }

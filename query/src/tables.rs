@@ -1,14 +1,16 @@
-//! What is stored, as tables to ask about; and two that explain the others: `codes` and `columns`.
+//! The tables of the engine: the stored ones, and two that explain the others, `codes` and `columns`.
 
+mod buffered_rows;
 mod codes;
 pub mod columns;
-mod prune;
-mod stored;
-mod unsealed;
+mod file_pruning;
+mod provider;
 
 use crate::source::Source;
 use crate::views;
 use arrow::datatypes::SchemaRef;
+pub(crate) use buffered_rows::ColumnProjection;
+use classifier::Registry;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::common::{Result, plan_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -17,54 +19,52 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
+use provider::StoredTable;
 use std::sync::Arc;
 use store::{TABLES, Table};
-use stored::Stored;
-use taxonomy::Registry;
-pub(crate) use unsealed::Columns;
 use url::Url;
 
-/// The stored tables that can be asked about.
-pub const STORED: [Table; 3] = [Table::Events, Table::Traffic, Table::Rejects];
+/// The stored tables that can be queried.
+pub const STORED_TABLES: [Table; 3] = [Table::Events, Table::Traffic, Table::Rejects];
 
 /// Footers of files that were opened before, in each worker process; those of some hundred files.
-const METADATA_CACHE: usize = 24 << 20;
+const METADATA_CACHE_BYTES: usize = 24 << 20;
 
 /// The names of all tables and views.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let tables = STORED.into_iter().map(Table::name).chain([codes::NAME, columns::NAME]);
+    let tables = STORED_TABLES.into_iter().map(Table::name).chain([codes::NAME, columns::NAME]);
     tables.chain(views::ALL.iter().map(|view| view.name))
 }
 
 /// Every table and view, with what its rows are.
-pub fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let stored = STORED.into_iter().map(|table| (table.name(), table.about()));
+pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let stored = STORED_TABLES.into_iter().map(|table| (table.name(), table.about()));
     let own = [(codes::NAME, codes::ABOUT), (columns::NAME, columns::ABOUT)];
     stored.chain(own).chain(views::ALL.iter().map(|view| (view.name, view.about)))
 }
 
 /// The columns of a stored table as the engine knows them.
-pub(crate) fn schema_of(table: Table) -> SchemaRef {
-    Arc::clone(Stored::new(table).schema())
+pub(crate) fn table_schema(table: Table) -> SchemaRef {
+    Arc::clone(StoredTable::new(table).schema())
 }
 
 /// Puts the tables into the schema.
 pub(crate) fn register(schema: &MemorySchemaProvider, registry: &Registry) -> Result<()> {
-    for table in STORED {
-        schema.register_table(table.name().to_owned(), Arc::new(Stored::new(table)))?;
+    for table in STORED_TABLES {
+        schema.register_table(table.name().to_owned(), Arc::new(StoredTable::new(table)))?;
     }
     schema.register_table(codes::NAME.to_owned(), Arc::new(codes::table(registry)?))?;
     Ok(())
 }
 
-/// What files are reached by: the folder of the tables and nothing else; nothing is spilled to the disk.
+/// Returns the environment in which files are read: it reaches the folder of the tables and nothing else, and spills nothing to disk.
 pub(crate) fn runtime_env(source: &Source) -> Result<Arc<RuntimeEnv>> {
-    // There are no tables before the first row is sealed, and whoever only reads must not make their folder.
-    let store = PrefixStore::new(LocalFileSystem::new_with_prefix(source.folder())?, TABLES);
+    // There are no tables before the first flush, and a reader must not create their folder.
+    let store = PrefixStore::new(LocalFileSystem::new_with_prefix(source.path())?, TABLES);
     RuntimeEnvBuilder::new()
-        .with_object_store_registry(Arc::new(OnlyOurTables(Arc::new(store))))
+        .with_object_store_registry(Arc::new(TableStoreRegistry(Arc::new(store))))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
-        .with_metadata_cache_limit(METADATA_CACHE)
+        .with_metadata_cache_limit(METADATA_CACHE_BYTES)
         .build_arc()
 }
 
@@ -73,11 +73,11 @@ fn url() -> Result<ObjectStoreUrl> {
     ObjectStoreUrl::parse("faultline://tables")
 }
 
-/// Knows the files of our tables, and no other place.
+/// Gives access to the files of the tables, and to no other files.
 #[derive(Debug)]
-struct OnlyOurTables(Arc<dyn ObjectStore>);
+struct TableStoreRegistry(Arc<dyn ObjectStore>);
 
-impl ObjectStoreRegistry for OnlyOurTables {
+impl ObjectStoreRegistry for TableStoreRegistry {
     fn register_store(&self, _: &Url, _: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         None
     }

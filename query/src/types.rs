@@ -1,10 +1,10 @@
-//! What the types of columns are called to people: by their PostgreSQL names.
+//! PostgreSQL names for the Arrow types of columns.
 
 use arrow::datatypes::DataType;
 
-/// The PostgreSQL name of a type.
+/// Returns the PostgreSQL name of an Arrow type.
 #[must_use]
-pub fn name_of(data_type: &DataType) -> String {
+pub fn postgres_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
         DataType::Boolean => "boolean",
@@ -20,9 +20,9 @@ pub fn name_of(data_type: &DataType) -> String {
         DataType::Time32(_) | DataType::Time64(_) => "time",
         DataType::Interval(_) | DataType::Duration(_) => "interval",
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea",
-        DataType::Dictionary(_, values) => return name_of(values),
+        DataType::Dictionary(_, values) => return postgres_name(values),
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            return format!("{}[]", name_of(item.data_type()));
+            return format!("{}[]", postgres_name(item.data_type()));
         }
         other => return other.to_string().to_lowercase(),
     };

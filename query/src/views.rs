@@ -1,29 +1,29 @@
-//! The questions that are asked most, as views: one `.sql` file each.
+//! The most common queries as views: one `.sql` file each.
 //!
-//! A file opens with what its rows are, and then a sentence for each column that it makes itself:
+//! The first line of a file describes its rows. Then comes a description of each column that the view computes itself:
 //!
 //! ```sql
 //! -- Every failure: events of kind error
-//! -- share: How much of the calls failed
+//! -- share: The share of calls that failed
 //! SELECT ...
 //! ```
 
-use crate::tables::columns::ABOUT_THE_DAY;
+use crate::tables::columns::DATE_COLUMN_ABOUT;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, view::ViewTable};
 use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 use store::Table;
-use store::lake::layout::PARTITION;
+use store::delta::layout::PARTITION;
 
 /// A view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Its name.
+    /// The name of the view.
     pub name: &'static str,
-    /// What its rows are.
+    /// The description of its rows.
     pub about: &'static str,
-    /// The whole file.
+    /// The text of the file.
     text: &'static str,
 }
 
@@ -33,7 +33,7 @@ macro_rules! views {
     };
 }
 
-/// All views; one may build on those before it.
+/// All views; a view can use those before it.
 pub const ALL: &[View] = &views![
     "errors",
     "warnings",
@@ -46,7 +46,7 @@ pub const ALL: &[View] = &views![
     "conformance",
 ];
 
-/// The view of a name.
+/// Returns the view with a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static View> {
     ALL.iter().find(|view| view.name == name)
@@ -57,19 +57,19 @@ impl View {
         Self { name, about: first_comment(text), text }
     }
 
-    /// What a column holds: as its file says, or as the stored column of the same name.
+    /// The description of a column: that of the view's file, or that of the stored column of the same name.
     #[must_use]
     pub fn about_column(&self, column: &str) -> Option<&'static str> {
         let comments = self.text.lines().map_while(|line| line.strip_prefix("-- ")).skip(1);
         let own = comments.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == column);
         let stored = [Table::Events, Table::Traffic].into_iter().flat_map(Table::columns);
         let stored = stored.filter(|known| known.name == column).map(|known| known.about);
-        let day = (column == PARTITION).then_some(ABOUT_THE_DAY);
+        let day = (column == PARTITION).then_some(DATE_COLUMN_ABOUT);
         own.map(|(_, about)| about).or_else(|| stored.into_iter().next()).or(day)
     }
 }
 
-/// The first line of a file, without its dashes.
+/// Returns the first line of a file, without its dashes.
 const fn first_comment(text: &'static str) -> &'static str {
     let (_, rest) = text.split_at(3);
     let mut end = 0;
@@ -79,7 +79,7 @@ const fn first_comment(text: &'static str) -> &'static str {
     rest.split_at(end).0
 }
 
-/// Puts the views beside the tables.
+/// Registers the views in the schema that has the tables.
 pub(crate) async fn register(context: &SessionContext, schema: &MemorySchemaProvider) -> Result<()> {
     for view in ALL {
         let plan = context.state().create_logical_plan(view.text).await?;

@@ -12,14 +12,14 @@
 //!   else and by which everybody else refuses the folder; what is copied lies in one folder of it. An attempt that was
 //!   interrupted while it copied begins anew; one that had everything only puts that into its place.
 
+use crate::delta::{DeltaError, DeltaTables, backup::copy_log, files::DataFile};
 use crate::directory::{
     CLOCK_CONFIRMATION, COPY_MARKER, CopyMarker, DataDirectory, DirectoryError, STAGING, TABLES,
 };
 use crate::disk::{Disk, Listed};
-use crate::lake::{Lake, LakeError, copy::copy_log, files::DataFile};
 use crate::lock::{DirectoryLock, LockError};
-use crate::log::{CopyError, LogError, LogView};
 use crate::schema::Table;
+use crate::wal::{CopyError, WalError, WalView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{self, IoSlice};
@@ -28,12 +28,12 @@ use std::sync::Arc;
 
 /// A source that is changed under our hands is looked at so often.
 const ROUNDS: u32 = 5;
-/// How much is copied at once.
+/// The number of bytes that are copied at once.
 const CHUNK: u64 = 1 << 20;
-/// What belongs to the process that uses a directory.
+/// Files that belong to the process that uses a directory, and are not copied.
 const OF_THE_PROCESS: [&str; 3] = ["LOCK", "endpoints.json", CLOCK_CONFIRMATION];
 
-/// Why there is no backup. Each says what to do.
+/// The reason why a backup failed. Each message includes the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// Something is there already.
@@ -44,7 +44,7 @@ pub enum BackupError {
     Other {
         /// The target.
         to: String,
-        /// What was being copied there.
+        /// The source of the interrupted copy.
         earlier: String,
     },
     /// Another process is copying there.
@@ -55,26 +55,26 @@ pub enum BackupError {
     Directory(#[from] DirectoryError),
     /// The source's log cannot be read.
     #[error(transparent)]
-    Log(#[from] LogError),
+    Wal(#[from] WalError),
     /// A table of the source cannot be read.
     #[error(transparent)]
-    Lake(#[from] LakeError),
+    DeltaTables(#[from] DeltaError),
     /// A file could not be copied.
     #[error("cannot copy to {path}: {error}; see to the disk's room and permissions, and begin again")]
     Copy {
         /// The target.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Files went faster than they could be copied.
     #[error(
-        "files left {0} while they were copied, {ROUNDS} times; start the server with a longer --grace, or copy a snapshot of its file system"
+        "files left {0} while they were copied, {ROUNDS} times; start the server with a longer --vacuum-grace, or copy a snapshot of its file system"
     )]
     Changing(String),
 }
 
-/// What was copied.
+/// The amount of data that was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
     /// Files of the tables and segments of the log.
@@ -85,7 +85,7 @@ pub struct Copied {
     pub shared: u64,
 }
 
-/// A backup to be made.
+/// A backup that will be made.
 #[derive(Debug)]
 pub struct Backup<'b> {
     disk: Arc<dyn Disk>,
@@ -94,11 +94,11 @@ pub struct Backup<'b> {
     /// An earlier backup, whose files need not be copied.
     base: Option<&'b Path>,
     _lock: DirectoryLock,
-    /// What an attempt that was interrupted left.
+    /// Files that an interrupted attempt left behind.
     marker: Option<CopyMarker>,
 }
 
-/// One attempt did not work, and whether another one may.
+/// The failure of one attempt, and whether another attempt may succeed.
 enum Failed {
     Moved,
     For(BackupError),
@@ -157,7 +157,7 @@ impl<'b> Backup<'b> {
         Ok(copied)
     }
 
-    /// Copies everything into the folder for what is not finished.
+    /// Copies everything into the folder for unfinished backups.
     fn copy(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, BackupError> {
         for _ in 0..ROUNDS {
             self.clear()?;
@@ -194,9 +194,9 @@ impl<'b> Backup<'b> {
     /// One attempt. Positions and ledgers are copied before the log is: they must not know of more than it holds.
     fn round(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, Failed> {
         let disk = &*self.disk;
-        let log = LogView::open(disk, &self.from.log())?;
+        let log = WalView::open(disk, &self.from.wal())?;
         let staged = self.staged();
-        self.make(&staged.join("log"))?;
+        self.make(&staged.join("wal"))?;
         self.single_files(&staged)?;
         for table in Table::ALL {
             let root = staged.join(TABLES).join(table.name());
@@ -204,9 +204,9 @@ impl<'b> Backup<'b> {
                 return Err(Failed::Moved);
             }
         }
-        let (files, bytes) = match log.copy(disk, &self.from.log(), &staged.join("log")) {
+        let (files, bytes) = match log.copy(disk, &self.from.wal(), &staged.join("wal")) {
             Err(CopyError::Changing) => return Err(Failed::Moved),
-            Err(CopyError::Log(error)) => return Err(error.into()),
+            Err(CopyError::Wal(error)) => return Err(error.into()),
             Err(CopyError::Disk(error)) => return Err(Failed::For(self.failed(&error))),
             Ok(copied) => copied,
         };
@@ -226,7 +226,7 @@ impl<'b> Backup<'b> {
                 continue;
             }
             let (from, to) = (self.from.path().join(&file.name), staged.join(&file.name));
-            self.gone(copy_file(&*self.disk, &from, &to).map_err(LakeError::from))?;
+            self.gone(copy_file(&*self.disk, &from, &to).map_err(DeltaError::from))?;
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl<'b> Backup<'b> {
         watch: &mut dyn FnMut(u64),
     ) -> Result<(), Failed> {
         let root = self.staged().join(TABLES).join(table.name());
-        let version = Lake::read_only(table, &self.disk, &root)?;
+        let version = DeltaTables::read_only(table, &self.disk, &root)?;
         let mut folders = HashSet::new();
         // The newest first: those are merged away soonest.
         let mut files = version.files;
@@ -257,7 +257,7 @@ impl<'b> Backup<'b> {
                 continue;
             }
             let from = self.from.table(table).join(&file.path);
-            self.gone(copy_file(&*self.disk, &from, &to).map_err(LakeError::from))?;
+            self.gone(copy_file(&*self.disk, &from, &to).map_err(DeltaError::from))?;
             copied.bytes += file.bytes;
             watch(file.bytes);
         }
@@ -281,7 +281,7 @@ impl<'b> Backup<'b> {
         // Where an earlier attempt came to its end, there is nothing left to be moved.
         if let Some(files) = unless_missing(disk.list(&staged))? {
             let folders = disk.folders(&staged)?;
-            let (log, others): (Vec<_>, Vec<_>) = folders.into_iter().partition(|name| name == "log");
+            let (log, others): (Vec<_>, Vec<_>) = folders.into_iter().partition(|name| name == "wal");
             for name in files.into_iter().map(|file| file.name).chain(others) {
                 disk.rename(&staged.join(&name), &self.to.join(&name))?;
             }
@@ -314,16 +314,16 @@ impl<'b> Backup<'b> {
     }
 
     /// A file that is not there any more was merged away or expired: what is there now is copied instead.
-    fn gone<T>(&self, done: Result<T, LakeError>) -> Result<T, Failed> {
+    fn gone<T>(&self, done: Result<T, DeltaError>) -> Result<T, Failed> {
         done.map_err(|error| match error {
-            LakeError::Disk(error) if error.kind() == io::ErrorKind::NotFound => Failed::Moved,
-            LakeError::Disk(error) => Failed::For(self.failed(&error)),
+            DeltaError::Disk(error) if error.kind() == io::ErrorKind::NotFound => Failed::Moved,
+            DeltaError::Disk(error) => Failed::For(self.failed(&error)),
             other => Failed::For(other.into()),
         })
     }
 }
 
-/// Whether nothing is in a folder but what an attempt has left, or what a file system puts there.
+/// Returns true if a folder is empty except for files of an interrupted attempt or of the file system.
 fn is_empty(disk: &dyn Disk, folder: &Path) -> io::Result<bool> {
     // A marker that was not even written.
     let is_file_of_ours = |file: &Listed| file.name == "unfinished-copy.new";

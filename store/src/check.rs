@@ -1,14 +1,14 @@
-//! A whole data directory verified: the log, the tables' logs, every file, and what is known of it.
+//! Verifies a whole data directory: the WAL, the logs of the tables, and every file with its statistics.
 //!
 //! What always holds: nothing is changed. Every byte of the log and of the files is read, so what this finds good can be
 //! read.
 
+use crate::delta::check::TableCheck;
 use crate::directory::DataDirectory;
 use crate::disk::Disk;
-use crate::lake::check::TableCheck;
-use crate::log::{LogError, LogView};
 use crate::schema::Table;
 use crate::snapshot::Decoders;
+use crate::wal::{WalError, WalView};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// The location of the problem.
     pub place: String,
-    /// What.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// What was looked at, in one part of the directory.
+/// The amount of data that was checked in one part of the directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
     /// Its name: `log`, or a table.
@@ -39,14 +39,14 @@ pub struct Part {
     pub problems: u64,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// What was looked at.
+    /// The amount of checked data by part.
     pub parts: Vec<Part>,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
-    /// What is good to know, and not wrong.
+    /// Remarks that are not problems.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Report {
 pub struct Check {
     disk: Arc<dyn Disk>,
     directory: DataDirectory,
-    log: LogView,
+    log: WalView,
     tables: Vec<TableCheck>,
     report: Report,
 }
@@ -77,9 +77,9 @@ impl Check {
     ///
     /// # Errors
     /// When there is no log to be opened.
-    pub fn begin(disk: &Arc<dyn Disk>, directory: &DataDirectory) -> Result<Self, LogError> {
+    pub fn begin(disk: &Arc<dyn Disk>, directory: &DataDirectory) -> Result<Self, WalError> {
         // The log first, for the reason that `snapshot` gives.
-        let log = LogView::open(&**disk, &directory.log())?;
+        let log = WalView::open(&**disk, &directory.wal())?;
         let mut report = Report::default();
         let tables = Table::ALL
             .into_iter()
@@ -88,13 +88,13 @@ impl Check {
         Ok(Self { disk: Arc::clone(disk), directory: directory.clone(), log, tables, report })
     }
 
-    /// How many bytes will be read.
+    /// Returns the number of bytes that the check will read.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.log.bytes() + self.tables.iter().map(TableCheck::bytes).sum::<u64>()
     }
 
-    /// Reads everything; `watch` is told now and then how many bytes more were read.
+    /// Reads everything; `watch` is called now and then with the number of bytes that were read since the last call.
     pub fn run(mut self, watch: &mut dyn FnMut(u64)) -> Report {
         check_log(&self.log, &mut self.report, watch);
         for table in self.tables {
@@ -105,10 +105,10 @@ impl Check {
     }
 }
 
-fn check_log(log: &LogView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
+fn check_log(log: &WalView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
     const DAMAGED: &str = "what is damaged is lost, everything else is read; check the disk (SMART, dmesg)";
     let before = report.problems.len();
-    let mut part = Part { name: "log".to_owned(), ..Part::default() };
+    let mut part = Part { name: "wal".to_owned(), ..Part::default() };
     let (mut decoders, mut unreadable) = (Decoders::default(), 0);
     let replay = log.read(0, &mut |record| {
         part.rows += 1;
@@ -123,19 +123,19 @@ fn check_log(log: &LogView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
     part.files = replay.segments;
     if replay.damaged > 0 || replay.damaged_bytes > 0 {
         let what = format!("{} records are damaged ({} bytes)", replay.damaged, replay.damaged_bytes);
-        report.wrong("log", what, DAMAGED);
+        report.wrong("wal", what, DAMAGED);
     }
     if replay.unreadable_segments > 0 {
-        report.wrong("log", format!("{} segments cannot be read", replay.unreadable_segments), DAMAGED);
+        report.wrong("wal", format!("{} segments cannot be read", replay.unreadable_segments), DAMAGED);
     }
     if unreadable > 0 {
         let what = format!("{unreadable} records are intact but cannot be understood");
-        report.wrong("log", what, "use the version of faultline that wrote them, or a newer one");
+        report.wrong("wal", what, "use the version of faultline that wrote them, or a newer one");
     }
     report.part(part, before);
 }
 
-/// What was set aside earlier is not wrong any more, but somebody should look at it.
+/// Reports what was set aside earlier: it is no problem any more, but somebody should look at it.
 fn set_aside(disk: &dyn Disk, directory: &DataDirectory, report: &mut Report) {
     let folder = directory.path().join(crate::directory::SET_ASIDE);
     match disk.list(&folder) {

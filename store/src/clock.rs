@@ -1,4 +1,4 @@
-//! Whether the wall clock can be trusted with deleting anything.
+//! Decides whether the wall clock can be trusted with deleting data.
 //!
 //! Retention and vacuum delete by age, and an age is the difference to what the wall clock says now. A wall clock that
 //! jumps (a wrong battery, a broken time server, a restored virtual machine) would make everything old at once. So the
@@ -22,20 +22,20 @@ use std::io;
 pub const JUMP_US: i64 = 24 * 60 * 60 * 1_000_000;
 /// A wall clock that has gone on steadily for so long has proved itself.
 pub const PROOF_US: i64 = 24 * 60 * 60 * 1_000_000;
-/// What senders have said within this time tells whether they agree.
+/// The period in which the times of senders count as evidence.
 pub const WITNESS_US: i64 = 60 * 60 * 1_000_000;
 
 /// Two clocks at one moment, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
-    /// What the wall clock says, since 1970.
+pub struct ClockTimes {
+    /// The wall clock, since 1970.
     pub wall_us: i64,
-    /// Time that has passed, since whenever: it never jumps.
+    /// A clock that never jumps; its start is arbitrary.
     pub steady_us: i64,
 }
 
-impl Reading {
-    /// What the wall clock says, and what has passed since the machine was started, suspension included.
+impl ClockTimes {
+    /// Reads the wall clock, and the time since the machine was started, including suspension.
     #[must_use]
     pub fn now(wall: fn() -> i64) -> Self {
         let passed = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -47,19 +47,19 @@ impl Reading {
     }
 }
 
-/// What is remembered of the clock while no server runs.
+/// The state of the clock that is stored while no server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// The newest time that is known to have been right.
+pub struct ClockMark {
+    /// The newest trusted time.
     pub trusted_us: i64,
-    /// What the wall clock said then.
+    /// The wall clock at that time.
     pub wall_us: i64,
-    /// For how long a wall clock that is not trusted has gone on steadily.
+    /// How long an untrusted wall clock has advanced steadily.
     #[serde(default)]
     pub proven_us: i64,
 }
 
-impl Mark {
+impl ClockMark {
     /// Reads what an earlier server left; nothing when there is none, or it cannot be understood.
     #[must_use]
     pub fn read(directory: &DataDirectory) -> Option<Self> {
@@ -85,7 +85,7 @@ impl Mark {
     }
 }
 
-/// An operator's word that the wall clock is right.
+/// The confirmation of an operator that the wall clock is right.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Confirmation {
     wall_us: i64,
@@ -101,7 +101,7 @@ pub fn confirm(directory: &DataDirectory, wall_us: i64) -> Result<(), DirectoryE
 }
 
 /// Takes an operator's confirmation, if there is one: true when it is about what the wall clock says now.
-pub(crate) fn take_confirmation(directory: &DataDirectory, now: Reading) -> bool {
+pub(crate) fn take_confirmation(directory: &DataDirectory, now: ClockTimes) -> bool {
     let path = directory.clock_confirmation();
     let Ok(bytes) = std::fs::read(&path) else { return false };
     if let Err(error) = std::fs::remove_file(&path)
@@ -114,152 +114,157 @@ pub(crate) fn take_confirmation(directory: &DataDirectory, now: Reading) -> bool
         .is_ok_and(|confirmed| differ_little(confirmed.wall_us, now.wall_us))
 }
 
-/// What the guard has found at one look.
+/// The result of one comparison of the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing new.
+pub enum ClockVerdict {
+    /// Nothing has changed.
     Unchanged,
-    /// The wall clock has jumped by so much, and removal is held from now on.
+    /// The wall clock has jumped, and removal of data is suspended.
     Jumped {
-        /// Microseconds; negative when it went back.
+        /// The jump in microseconds; negative when the clock went back.
         by_us: i64,
     },
-    /// The wall clock has come back.
+    /// The wall clock has returned to the expected time.
     Back,
     /// The wall clock is trusted as it is.
-    Accepted(Proof),
+    Accepted(TrustReason),
 }
 
-/// Why a wall clock that has jumped is trusted.
+/// The reason why a wall clock that has jumped is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// An operator said so.
+pub enum TrustReason {
+    /// An operator has confirmed it.
     Confirmed,
-    /// It has gone on steadily for long enough.
+    /// It has advanced steadily for long enough.
     Steady,
 }
 
-/// What others say about the wall clock.
+/// Evidence for or against the wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Witnesses {
+pub struct ClockWitnesses {
     /// An operator has confirmed it.
     pub is_confirmed: bool,
-    /// What senders say the time is fits the trusted time, and not the wall clock.
+    /// The times of senders agree with the trusted time, and not with the wall clock.
     pub is_contradicted: bool,
 }
 
-/// Compares the clocks.
+/// Compares the wall clock with a steady clock, and decides whether it is trusted.
 #[derive(Debug)]
 pub struct ClockGuard {
     /// The trusted time, and the steady clock at that moment.
-    anchor: Reading,
-    hold: Option<Hold>,
+    anchor: ClockTimes,
+    hold: Option<UntrustedClock>,
 }
 
 /// A wall clock that is not trusted.
 #[derive(Debug, Clone, Copy)]
-struct Hold {
-    /// When it was first seen in this process.
-    from: Reading,
-    /// For how long it had gone on steadily before that.
+struct UntrustedClock {
+    /// The clocks when the jump was first seen in this process.
+    from: ClockTimes,
+    /// How long the wall clock had advanced steadily before that.
     proven_us: i64,
 }
 
 impl ClockGuard {
-    /// Begins with what an earlier server left; or else with the newest time that something was stored at; or else it has
-    /// nothing to compare with, and trusts the wall clock.
+    /// Starts from the stored state of an earlier server, or else from the newest stored time. Without either there is nothing
+    /// to compare with, and the wall clock is trusted.
     #[must_use]
-    pub fn new(mark: Option<Mark>, newest_stored_us: Option<i64>, now: Reading) -> Self {
+    pub fn new(mark: Option<ClockMark>, newest_stored_us: Option<i64>, now: ClockTimes) -> Self {
         let known = mark.map(|mark| mark.trusted_us).or(newest_stored_us).unwrap_or(now.wall_us);
         if differ_little(known, now.wall_us) {
             return Self { anchor: now, hold: None };
         }
         // It goes on to prove itself where it was interrupted, if it is the same clock.
-        let goes_on = |mark: &Mark| (0..=JUMP_US).contains(&now.wall_us.saturating_sub(mark.wall_us));
+        let goes_on = |mark: &ClockMark| (0..=JUMP_US).contains(&now.wall_us.saturating_sub(mark.wall_us));
         let proven_us = mark.filter(goes_on).map_or(0, |mark| mark.proven_us);
-        let anchor = Reading { wall_us: known, steady_us: now.steady_us };
-        Self { anchor, hold: Some(Hold { from: now, proven_us }) }
+        let anchor = ClockTimes { wall_us: known, steady_us: now.steady_us };
+        Self { anchor, hold: Some(UntrustedClock { from: now, proven_us }) }
     }
 
     /// The time that can be trusted: the wall clock's, unless that is held.
     #[must_use]
-    pub fn trusted_us(&self, now: Reading) -> i64 {
+    pub fn trusted_us(&self, now: ClockTimes) -> i64 {
         match self.hold {
             None => now.wall_us,
             Some(_) => self.expected_us(now),
         }
     }
 
-    /// What the wall clock should say, within a day.
-    fn expected_us(&self, now: Reading) -> i64 {
+    /// Returns the expected wall clock, within a day.
+    fn expected_us(&self, now: ClockTimes) -> i64 {
         self.anchor.wall_us.saturating_add(now.since(self.anchor))
     }
 
-    /// Whether nothing may be removed.
+    /// Returns true while nothing may be deleted.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.hold.is_some()
     }
 
-    /// By how much the wall clock differs from what is expected of it.
+    /// The difference between the wall clock and its expected time.
     #[must_use]
-    pub fn offset_us(&self, now: Reading) -> i64 {
+    pub fn offset_us(&self, now: ClockTimes) -> i64 {
         now.wall_us.saturating_sub(self.expected_us(now))
     }
 
     /// Looks at the clocks once more.
-    pub fn observe(&mut self, now: Reading, witnesses: Witnesses) -> Verdict {
+    pub fn observe(&mut self, now: ClockTimes, witnesses: ClockWitnesses) -> ClockVerdict {
         let offset = self.offset_us(now);
         match self.hold {
             None if offset.abs() > JUMP_US => {
-                self.hold = Some(Hold { from: now, proven_us: 0 });
-                Verdict::Jumped { by_us: offset }
+                self.hold = Some(UntrustedClock { from: now, proven_us: 0 });
+                ClockVerdict::Jumped { by_us: offset }
             }
             None => {
                 // Corrections add up to a day at most in a day.
                 if now.since(self.anchor) >= PROOF_US {
                     self.anchor = now;
                 }
-                Verdict::Unchanged
+                ClockVerdict::Unchanged
             }
             Some(_) if offset.abs() <= JUMP_US => {
                 self.hold = None;
-                Verdict::Back
+                ClockVerdict::Back
             }
             Some(hold) => self.observe_held(hold, now, witnesses),
         }
     }
 
-    fn observe_held(&mut self, hold: Hold, now: Reading, witnesses: Witnesses) -> Verdict {
+    fn observe_held(
+        &mut self,
+        hold: UntrustedClock,
+        now: ClockTimes,
+        witnesses: ClockWitnesses,
+    ) -> ClockVerdict {
         if witnesses.is_confirmed {
-            return self.accept(now, Proof::Confirmed);
+            return self.accept(now, TrustReason::Confirmed);
         }
         let drift = now.wall_us.saturating_sub(hold.from.wall_us.saturating_add(now.since(hold.from)));
         if drift.abs() > JUMP_US {
-            self.hold = Some(Hold { from: now, proven_us: 0 });
-            return Verdict::Jumped { by_us: self.offset_us(now) };
+            self.hold = Some(UntrustedClock { from: now, proven_us: 0 });
+            return ClockVerdict::Jumped { by_us: self.offset_us(now) };
         }
         if hold.proven_us.saturating_add(now.since(hold.from)) >= PROOF_US && !witnesses.is_contradicted {
-            return self.accept(now, Proof::Steady);
+            return self.accept(now, TrustReason::Steady);
         }
-        Verdict::Unchanged
+        ClockVerdict::Unchanged
     }
 
-    fn accept(&mut self, now: Reading, proof: Proof) -> Verdict {
+    fn accept(&mut self, now: ClockTimes, trust_reason: TrustReason) -> ClockVerdict {
         (self.anchor, self.hold) = (now, None);
-        Verdict::Accepted(proof)
+        ClockVerdict::Accepted(trust_reason)
     }
 
-    /// What to remember for the next server.
+    /// Returns the state to store for the next server.
     #[must_use]
-    pub fn mark(&self, now: Reading) -> Mark {
+    pub fn mark(&self, now: ClockTimes) -> ClockMark {
         let proven_us =
             self.hold.map_or(0, |hold| hold.proven_us.saturating_add(now.since(hold.from)).min(PROOF_US));
-        Mark { trusted_us: self.trusted_us(now), wall_us: now.wall_us, proven_us }
+        ClockMark { trusted_us: self.trusted_us(now), wall_us: now.wall_us, proven_us }
     }
 }
 
-/// Whether two times are so near to each other that one is a correction of the other.
+/// Returns true if two times are so close that one is a correction of the other.
 #[must_use]
 pub fn differ_little(left_us: i64, right_us: i64) -> bool {
     left_us.saturating_sub(right_us).abs() <= JUMP_US
@@ -276,30 +281,30 @@ mod tests {
     /// A machine whose wall clock can be set.
     struct Machine {
         guard: ClockGuard,
-        now: Reading,
+        now: ClockTimes,
     }
 
     impl Machine {
-        fn new(mark: Option<Mark>, newest: Option<i64>, wall_us: i64) -> Self {
-            let now = Reading { wall_us, steady_us: 77 };
+        fn new(mark: Option<ClockMark>, newest: Option<i64>, wall_us: i64) -> Self {
+            let now = ClockTimes { wall_us, steady_us: 77 };
             Self { guard: ClockGuard::new(mark, newest, now), now }
         }
 
         /// Lets time pass, looked at once an hour, and gives back what was found, if anything.
-        fn pass(&mut self, passed: i64, witnesses: Witnesses) -> Vec<Verdict> {
+        fn pass(&mut self, passed: i64, witnesses: ClockWitnesses) -> Vec<ClockVerdict> {
             let mut found = Vec::new();
             for _ in 0..passed / HOUR {
                 self.now.wall_us += HOUR;
                 self.now.steady_us += HOUR;
                 found.push(self.guard.observe(self.now, witnesses));
             }
-            found.retain(|verdict| *verdict != Verdict::Unchanged);
+            found.retain(|verdict| *verdict != ClockVerdict::Unchanged);
             found
         }
 
-        fn set(&mut self, by: i64) -> Verdict {
+        fn set(&mut self, by: i64) -> ClockVerdict {
             self.now.wall_us += by;
-            self.guard.observe(self.now, Witnesses::default())
+            self.guard.observe(self.now, ClockWitnesses::default())
         }
 
         /// The same machine after a restart.
@@ -308,14 +313,14 @@ mod tests {
         }
     }
 
-    const NOBODY: Witnesses = Witnesses { is_confirmed: false, is_contradicted: false };
+    const NOBODY: ClockWitnesses = ClockWitnesses { is_confirmed: false, is_contradicted: false };
 
     #[test]
     fn an_ordinary_clock_is_followed_for_ever() {
         let mut machine = Machine::new(None, None, NOW);
         for _ in 0..100 {
             assert_eq!(machine.pass(20 * HOUR, NOBODY), []);
-            assert_eq!(machine.set(HOUR), Verdict::Unchanged, "an hour a day is a correction");
+            assert_eq!(machine.set(HOUR), ClockVerdict::Unchanged, "an hour a day is a correction");
             assert_eq!(machine.guard.trusted_us(machine.now), machine.now.wall_us);
         }
         assert!(!machine.restarted(DAY / 2).guard.is_held());
@@ -326,11 +331,11 @@ mod tests {
         for by in [600 * DAY, 2 * DAY, -600 * DAY, -2 * DAY] {
             let mut machine = Machine::new(None, None, NOW);
             assert_eq!(machine.pass(DAY / 2, NOBODY), []);
-            assert_eq!(machine.set(by), Verdict::Jumped { by_us: by });
+            assert_eq!(machine.set(by), ClockVerdict::Jumped { by_us: by });
             assert_eq!(machine.pass(DAY / 4, NOBODY), []);
             assert!(machine.guard.is_held());
             assert_eq!(machine.guard.trusted_us(machine.now), NOW + DAY / 2 + DAY / 4);
-            assert_eq!(machine.set(-by), Verdict::Back);
+            assert_eq!(machine.set(-by), ClockVerdict::Back);
             assert!(!machine.guard.is_held());
         }
     }
@@ -340,7 +345,7 @@ mod tests {
     fn many_small_steps_are_a_jump() {
         let mut machine = Machine::new(None, None, NOW);
         let found: Vec<_> = (0..4).map(|_| machine.set(23 * HOUR)).collect();
-        assert_eq!(found[..2], [Verdict::Unchanged, Verdict::Jumped { by_us: 46 * HOUR }]);
+        assert_eq!(found[..2], [ClockVerdict::Unchanged, ClockVerdict::Jumped { by_us: 46 * HOUR }]);
         assert!(machine.guard.is_held());
     }
 
@@ -356,7 +361,7 @@ mod tests {
         assert_eq!(machine.pass(10 * HOUR, NOBODY), []);
         let mut machine = machine.restarted(HOUR);
         assert!(machine.guard.is_held());
-        assert_eq!(machine.pass(5 * HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+        assert_eq!(machine.pass(5 * HOUR, NOBODY), [ClockVerdict::Accepted(TrustReason::Steady)]);
         assert_eq!(machine.guard.trusted_us(machine.now), machine.now.wall_us);
         assert!(!machine.restarted(0).guard.is_held());
     }
@@ -371,21 +376,21 @@ mod tests {
             assert!(machine.guard.is_held());
         }
         // Another jump begins anew.
-        assert_eq!(machine.set(100 * DAY), Verdict::Jumped { by_us: 700 * DAY });
+        assert_eq!(machine.set(100 * DAY), ClockVerdict::Jumped { by_us: 700 * DAY });
         assert_eq!(machine.pass(23 * HOUR, NOBODY), []);
-        assert_eq!(machine.pass(HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+        assert_eq!(machine.pass(HOUR, NOBODY), [ClockVerdict::Accepted(TrustReason::Steady)]);
     }
 
     #[test]
     fn an_operator_is_believed_at_once_and_senders_are_heard() {
-        let confirmed = Witnesses { is_confirmed: true, is_contradicted: true };
+        let confirmed = ClockWitnesses { is_confirmed: true, is_contradicted: true };
         let mut machine = Machine::new(None, None, NOW);
         machine.set(600 * DAY);
-        assert_eq!(machine.pass(HOUR, confirmed), [Verdict::Accepted(Proof::Confirmed)]);
-        let contradicted = Witnesses { is_contradicted: true, is_confirmed: false };
+        assert_eq!(machine.pass(HOUR, confirmed), [ClockVerdict::Accepted(TrustReason::Confirmed)]);
+        let contradicted = ClockWitnesses { is_contradicted: true, is_confirmed: false };
         machine.set(600 * DAY);
         assert_eq!(machine.pass(10 * DAY, contradicted), []);
-        assert_eq!(machine.pass(HOUR, NOBODY), [Verdict::Accepted(Proof::Steady)]);
+        assert_eq!(machine.pass(HOUR, NOBODY), [ClockVerdict::Accepted(TrustReason::Steady)]);
     }
 
     /// A directory of a version that left no mark is compared with what is stored in it.
@@ -394,7 +399,7 @@ mod tests {
         assert!(!Machine::new(None, Some(NOW - HOUR), NOW).guard.is_held());
         assert!(Machine::new(None, Some(NOW - 600 * DAY), NOW).guard.is_held());
         assert!(Machine::new(None, Some(NOW + 2 * DAY), NOW).guard.is_held());
-        let mark = Mark { trusted_us: NOW, wall_us: NOW, proven_us: 0 };
+        let mark = ClockMark { trusted_us: NOW, wall_us: NOW, proven_us: 0 };
         assert!(!Machine::new(Some(mark), Some(0), NOW).guard.is_held());
     }
 
@@ -402,13 +407,13 @@ mod tests {
     fn marks_and_confirmations_are_kept_in_the_directory() {
         let folder = tempfile::tempdir().unwrap();
         let (directory, _lock) = DataDirectory::claim(folder.path()).unwrap();
-        assert_eq!(Mark::read(&directory), None);
-        let mark = Mark { trusted_us: 1, wall_us: 2, proven_us: 3 };
+        assert_eq!(ClockMark::read(&directory), None);
+        let mark = ClockMark { trusted_us: 1, wall_us: 2, proven_us: 3 };
         mark.write(&directory).unwrap();
-        assert_eq!(Mark::read(&directory), Some(mark));
+        assert_eq!(ClockMark::read(&directory), Some(mark));
         std::fs::write(directory.clock(), "?").unwrap();
-        assert_eq!(Mark::read(&directory), None);
-        let now = Reading { wall_us: NOW, steady_us: 0 };
+        assert_eq!(ClockMark::read(&directory), None);
+        let now = ClockTimes { wall_us: NOW, steady_us: 0 };
         assert!(!take_confirmation(&directory, now));
         confirm(&directory, NOW - HOUR).unwrap();
         assert!(take_confirmation(&directory, now));

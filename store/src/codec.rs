@@ -169,7 +169,7 @@ fn next_part(bytes: &mut Buffer) -> Result<Part, CodecError> {
     Ok(Part { table, rows, messages })
 }
 
-/// How many rows of each table a record holds, by [`Table::ALL`]; reads only the heads.
+/// Returns the number of rows of each table in a record, by [`Table::ALL`]; reads only the heads.
 ///
 /// # Errors
 /// When the bytes are not laid out as a record.

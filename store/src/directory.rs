@@ -19,7 +19,7 @@ pub enum DirectoryError {
     Unusable {
         /// The directory, or the file in it.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Its disk has no room.
@@ -27,7 +27,7 @@ pub enum DirectoryError {
     Full {
         /// The directory, or the file in it.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// It is a file.
@@ -43,7 +43,7 @@ pub enum DirectoryError {
     Unfinished {
         /// The directory.
         path: String,
-        /// What was being copied.
+        /// The source of the copy.
         from: String,
     },
     /// Another process has it.
@@ -56,7 +56,7 @@ pub enum DirectoryError {
     BadKey(String),
 }
 
-/// The folder of the sealed tables.
+/// The folder of the flushed tables.
 pub const TABLES: &str = "tables";
 /// The folder of what was found bad.
 pub(crate) const SET_ASIDE: &str = "set-aside";
@@ -88,7 +88,7 @@ impl DataDirectory {
         directory.is_finished()?;
         Self::make(path)?;
         let lock = DirectoryLock::take(path)?;
-        Self::make(&directory.log())?;
+        Self::make(&directory.wal())?;
         Ok((directory, lock))
     }
 
@@ -99,7 +99,7 @@ impl DataDirectory {
     pub fn existing(path: &Path) -> Result<Self, DirectoryError> {
         let directory = Self { path: path.to_owned() };
         directory.is_finished()?;
-        match fs::metadata(directory.log()) {
+        match fs::metadata(directory.wal()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
             Ok(log) if log.is_dir() => Ok(directory),
             _ => Err(DirectoryError::Missing(path.display().to_string())),
@@ -112,7 +112,7 @@ impl DataDirectory {
         let path = || self.path.display().to_string();
         match CopyMarker::read(&self.path) {
             Ok(Some(marker)) => Err(DirectoryError::Unfinished { path: path(), from: marker.from }),
-            Ok(None) if self.path.join(STAGING).is_dir() && !self.log().is_dir() => {
+            Ok(None) if self.path.join(STAGING).is_dir() && !self.wal().is_dir() => {
                 Err(DirectoryError::Unfinished { path: path(), from: "BACKUP".to_owned() })
             }
             Ok(None) => Ok(()),
@@ -126,10 +126,10 @@ impl DataDirectory {
         &self.path
     }
 
-    /// Where the write-ahead log is.
+    /// Returns the folder of the write-ahead log.
     #[must_use]
-    pub fn log(&self) -> PathBuf {
-        self.path.join("log")
+    pub fn wal(&self) -> PathBuf {
+        self.path.join("wal")
     }
 
     /// The folder of the identities of the calls that were counted in the last minutes.
@@ -138,31 +138,31 @@ impl DataDirectory {
         self.path.join("recent-calls")
     }
 
-    /// The folder of the sealed tables.
+    /// The folder of the flushed tables.
     #[must_use]
     pub fn tables(&self) -> PathBuf {
         self.path.join(TABLES)
     }
 
-    /// Where a sealed table is.
+    /// Returns the folder of a table.
     #[must_use]
     pub fn table(&self, table: Table) -> PathBuf {
         self.tables().join(table.name())
     }
 
-    /// Where a running server says its addresses.
+    /// Returns the file with the addresses of a running server.
     #[must_use]
     pub fn endpoints(&self) -> PathBuf {
         self.path.join("endpoints.json")
     }
 
-    /// Where what is known of the clock is kept while no server runs.
+    /// The file with the state of the clock while no server runs.
     #[must_use]
     pub fn clock(&self) -> PathBuf {
         self.path.join("clock.json")
     }
 
-    /// Where an operator says that the clock is right.
+    /// Returns the file by which an operator confirms the clock.
     #[must_use]
     pub fn clock_confirmation(&self) -> PathBuf {
         self.path.join(CLOCK_CONFIRMATION)
@@ -199,12 +199,12 @@ impl DataDirectory {
     }
 }
 
-/// What stands in a directory as long as a copy into it is not finished.
+/// The content of the marker file, which exists as long as a copy into the directory is not finished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CopyMarker {
-    /// What is being copied.
+    /// The folder of an unfinished copy.
     pub(crate) from: String,
-    /// What was copied, once everything was and only has to be put into its place.
+    /// The copied files, once all are copied and only have to be moved into place.
     pub(crate) copied: Option<Copied>,
 }
 

@@ -26,10 +26,10 @@ pub struct Listed {
     pub modified: i64,
 }
 
-/// What tells a file or a folder from every other one, whatever its name: its device and its number there.
+/// The identity of a file or a folder, whatever its name: its device and its number there.
 pub type Identity = (u64, u64);
 
-/// What the log and the tables need of a file system.
+/// The file system operations that the WAL and the tables need.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Makes a folder and its parents, and makes their names durable.
     fn create_dir_all(&self, folder: &Path) -> io::Result<()>;
@@ -41,7 +41,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn folders(&self, folder: &Path) -> io::Result<Vec<String>>;
 
     /// Makes a new file, with room for `preallocate` bytes where the file system can promise it.
-    /// Fails when the file exists. What is not yet written reads as zeros.
+    /// Fails when the file exists. Unwritten bytes read as zeros.
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>>;
 
     /// Opens a file to read. It stays readable when its name is taken away.
@@ -81,7 +81,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     }
 }
 
-/// A file to read. It stays readable when its name is taken away.
+/// A file that is open for reading. It stays readable when it is removed.
 pub trait DiskRead: Send + Sync + fmt::Debug {
     /// Its length when it was opened.
     fn bytes(&self) -> u64;
@@ -95,7 +95,7 @@ pub trait DiskRead: Send + Sync + fmt::Debug {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// A file being written, from its start to its end.
+/// A file that is being written sequentially.
 pub trait DiskFile: Send {
     /// Writes all parts, one after the other, behind what was written before.
     fn append(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()>;

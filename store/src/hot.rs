@@ -1,15 +1,15 @@
-//! The hot buffer: the newest records of the log, in memory, readable the moment they are durable.
+//! The hot buffer: the newest records of the WAL in memory, which queries can read as soon as they are durable.
 //!
 //! A record is kept as the very bytes that stand in the log; arrays are decoded from them, without a copy,
 //! when somebody looks. So what is hot weighs what it weighs in the log, and ingest pays nothing for readers.
 //!
 //! What always holds: records are published in the order of the log, and only durable ones; a snapshot holds all
 //! that follows the last one that had to go, and stays as it is whatever comes after. Records go when they are
-//! sealed, or, oldest first, when there is no room; then they are read from the log. Whoever follows the log may look
-//! at the newest sealed ones for a little longer.
+//! flushed, or, oldest first, when there is no room; then they are read from the log. Whoever follows the log may look
+//! at the newest flushed ones for a little longer.
 
 use crate::codec::{CodecError, Decoder};
-use crate::lake::evolve;
+use crate::delta::schema_evolution;
 use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -17,23 +17,23 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For so long a sealed record can still be followed: a reader looks many times a second, but may be held up.
+/// For so long a flushed record can still be followed: a reader looks many times a second, but may be held up.
 const LINGER: Duration = Duration::from_secs(10);
 /// And at most so much of them is kept.
 const LINGER_BYTES: usize = 4 << 20;
 
-/// A durable record.
+/// A durable record in the buffer.
 #[derive(Debug)]
-pub struct HotRecord {
+pub struct BufferedRecord {
     /// Its place in the log.
     pub sequence: u64,
-    /// How many rows of each table it holds, by [`Table::ALL`].
+    /// The number of rows of each table in the record, by [`Table::ALL`].
     pub rows: [u64; Table::ALL.len()],
     bytes: Buffer,
     decoder: Arc<Decoder>,
 }
 
-impl HotRecord {
+impl BufferedRecord {
     /// A record, with the decoder of the segment it stands in.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl HotRecord {
         Ok(Self { sequence, rows: crate::codec::rows(&bytes)?, bytes, decoder })
     }
 
-    /// What it weighs.
+    /// The size of the record.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
@@ -61,12 +61,12 @@ impl HotRecord {
     /// # Errors
     /// When the bytes are not what we write.
     pub fn current_batch(&self, table: Table) -> Result<Option<RecordBatch>, CodecError> {
-        let adapted = |batch| Ok(evolve::adapted(batch, &table.schema())?);
+        let adapted = |batch| Ok(schema_evolution::adapted(batch, &table.schema())?);
         self.batch(table)?.map(adapted).transpose()
     }
 }
 
-/// The newest records, within a bound on their weight.
+/// The newest records, within a limit on their size.
 #[derive(Debug)]
 pub struct Hot {
     limit: usize,
@@ -75,47 +75,47 @@ pub struct Hot {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// With the moment they became hot.
-    records: VecDeque<(Instant, Arc<HotRecord>)>,
-    /// Sealed ones that can still be followed.
-    sealed: Sealed,
-    size: HotSize,
+    /// The records, with the time at which they were added.
+    records: VecDeque<(Instant, Arc<BufferedRecord>)>,
+    /// Flushed ones that can still be followed.
+    flushed: Flushed,
+    size: BufferSize,
     /// The highest sequence that went for want of room.
     evicted: u64,
     /// The highest sequence that went, for whatever reason.
     gone: u64,
-    /// What is being sealed: up to which sequence, and the weight of what of it is no longer in here.
-    sealing: (u64, usize),
+    /// The running flush: its last sequence, and the size of those of its records that have left the buffer.
+    flushing: (u64, usize),
 }
 
-/// Sealed records, with the moment they were, and their weight.
+/// Flushed records, with the time of the flush and their size.
 #[derive(Debug, Default)]
-struct Sealed {
-    records: VecDeque<(Instant, Arc<HotRecord>)>,
+struct Flushed {
+    records: VecDeque<(Instant, Arc<BufferedRecord>)>,
     bytes: usize,
 }
 
-/// What was hot at one moment.
+/// The contents of the buffer at one point in time.
 #[derive(Debug, Clone, Default)]
-pub struct HotSnapshot {
+pub struct BufferSnapshot {
     /// The records, oldest first.
-    pub records: Vec<Arc<HotRecord>>,
-    /// Records up to this sequence may be missing though they are not sealed: the log has them.
+    pub records: Vec<Arc<BufferedRecord>>,
+    /// Records up to this sequence may be missing though they are not flushed: the log has them.
     pub evicted: u64,
 }
 
-/// What follows a place in the log.
+/// The records after a position in the WAL.
 #[derive(Debug, Clone, Default)]
 pub struct Following {
-    /// The records after it that are hot, oldest first.
-    pub records: Vec<Arc<HotRecord>>,
-    /// Records up to this sequence have gone: whoever has not seen them all has missed something.
+    /// The buffered records after the position, oldest first.
+    pub records: Vec<Arc<BufferedRecord>>,
+    /// Records up to this sequence have left the buffer. A reader that is not so far has missed some.
     pub gone: u64,
 }
 
-/// How much is hot.
+/// The size of the buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HotSize {
+pub struct BufferSize {
     /// Records of the log.
     pub records: u64,
     /// Their events.
@@ -135,41 +135,41 @@ impl Hot {
         Self { limit, held: Mutex::default() }
     }
 
-    /// Adds a durable record, and lets go of the oldest ones when there is no room.
-    pub fn publish(&self, record: HotRecord) {
+    /// Adds a durable record, and removes the oldest ones when the buffer is full.
+    pub fn publish(&self, record: BufferedRecord) {
         let mut held = self.held();
         held.size.add(&record);
         held.records.push_back((Instant::now(), Arc::new(record)));
-        let room = self.limit.saturating_sub(held.size.bytes + held.sealing.1);
+        let room = self.limit.saturating_sub(held.size.bytes + held.flushing.1);
         held.forget(room);
-        while held.size.bytes + held.sealing.1 > self.limit {
+        while held.size.bytes + held.flushing.1 > self.limit {
             let Some((_, oldest)) = held.records.pop_front() else { break };
             held.size.remove(&oldest);
             held.size.evicted += 1;
             held.evicted = held.evicted.max(oldest.sequence);
             held.gone = held.gone.max(oldest.sequence);
-            if oldest.sequence <= held.sealing.0 {
-                held.sealing.1 += oldest.bytes();
+            if oldest.sequence <= held.flushing.0 {
+                held.flushing.1 += oldest.bytes();
             }
         }
     }
 
-    /// Says which records are being sealed: they stay in memory whether they are in here or not, so they count.
-    pub fn seal(&self, records: &[Arc<HotRecord>]) {
+    /// Says which records are being flushed: they stay in memory whether they are in here or not, so they count.
+    pub fn flush(&self, records: &[Arc<BufferedRecord>]) {
         let mut held = self.held();
         let first = held.records.front().map_or(u64::MAX, |(_, record)| record.sequence);
         let elsewhere = records.iter().filter(|record| record.sequence < first).map(|record| record.bytes());
-        held.sealing = (records.last().map_or(0, |record| record.sequence), elsewhere.sum());
+        held.flushing = (records.last().map_or(0, |record| record.sequence), elsewhere.sum());
     }
 
-    /// Lets go of records that are sealed.
+    /// Removes records that are flushed.
     pub fn release(&self, up_to: u64) {
         let mut held = self.held();
-        held.sealing = (0, 0);
-        while let Some((_, sealed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
-            held.size.remove(&sealed);
-            held.sealed.bytes += sealed.bytes();
-            held.sealed.records.push_back((Instant::now(), sealed));
+        held.flushing = (0, 0);
+        while let Some((_, flushed)) = held.records.pop_front_if(|(_, record)| record.sequence <= up_to) {
+            held.size.remove(&flushed);
+            held.flushed.bytes += flushed.bytes();
+            held.flushed.records.push_back((Instant::now(), flushed));
         }
         let room = self.limit.saturating_sub(held.size.bytes);
         held.forget(room);
@@ -180,17 +180,17 @@ impl Hot {
 
     /// The records as they are now.
     #[must_use]
-    pub fn snapshot(&self) -> HotSnapshot {
+    pub fn snapshot(&self) -> BufferSnapshot {
         let held = self.held();
         let records = held.records.iter().map(|(_, record)| Arc::clone(record)).collect();
-        HotSnapshot { records, evicted: held.evicted }
+        BufferSnapshot { records, evicted: held.evicted }
     }
 
     /// The records after a sequence, at most so many of them.
     #[must_use]
     pub fn after(&self, sequence: u64, most: usize) -> Following {
         let held = self.held();
-        let records = following(&held.sealed.records, sequence).chain(following(&held.records, sequence));
+        let records = following(&held.flushed.records, sequence).chain(following(&held.records, sequence));
         Following { records: records.take(most).map(Arc::clone).collect(), gone: held.gone }
     }
 
@@ -198,18 +198,18 @@ impl Hot {
     #[must_use]
     pub fn ends(&self) -> (u64, Option<u64>) {
         let held = self.held();
-        let sequence = |(_, record): &(Instant, Arc<HotRecord>)| record.sequence;
-        let newest = held.records.back().or(held.sealed.records.back()).map_or(held.gone, sequence);
-        (newest, held.sealed.records.front().or(held.records.front()).map(sequence))
+        let sequence = |(_, record): &(Instant, Arc<BufferedRecord>)| record.sequence;
+        let newest = held.records.back().or(held.flushed.records.back()).map_or(held.gone, sequence);
+        (newest, held.flushed.records.front().or(held.records.front()).map(sequence))
     }
 
-    /// How much is held.
+    /// Returns the size of the buffer.
     #[must_use]
-    pub fn size(&self) -> HotSize {
+    pub fn size(&self) -> BufferSize {
         self.held().size
     }
 
-    /// How long the oldest record has been hot.
+    /// The age of the oldest record in the buffer.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         self.held().records.front().map(|(since, _)| since.elapsed())
@@ -227,38 +227,38 @@ impl Hot {
 }
 
 impl Held {
-    /// Lets go of sealed records that have been followed long enough, or for which there is no room.
+    /// Removes flushed records that were kept long enough for followers, or for which there is no room.
     fn forget(&mut self, room: usize) {
         let room = room.min(LINGER_BYTES);
-        while let Some((since, oldest)) = self.sealed.records.front() {
-            if self.sealed.bytes <= room && since.elapsed() < LINGER {
+        while let Some((since, oldest)) = self.flushed.records.front() {
+            if self.flushed.bytes <= room && since.elapsed() < LINGER {
                 break;
             }
             self.gone = self.gone.max(oldest.sequence);
-            self.sealed.bytes -= oldest.bytes();
-            self.sealed.records.pop_front();
+            self.flushed.bytes -= oldest.bytes();
+            self.flushed.records.pop_front();
         }
     }
 }
 
 /// The records after a sequence.
 fn following(
-    records: &VecDeque<(Instant, Arc<HotRecord>)>,
+    records: &VecDeque<(Instant, Arc<BufferedRecord>)>,
     sequence: u64,
-) -> impl Iterator<Item = &Arc<HotRecord>> {
+) -> impl Iterator<Item = &Arc<BufferedRecord>> {
     let first = records.partition_point(|(_, record)| record.sequence <= sequence);
     records.range(first..).map(|(_, record)| record)
 }
 
-impl HotSize {
-    fn add(&mut self, record: &HotRecord) {
+impl BufferSize {
+    fn add(&mut self, record: &BufferedRecord) {
         self.records += 1;
         self.events += record.rows[Table::Events as usize];
         self.rows += record.rows.iter().sum::<u64>();
         self.bytes += record.bytes.len();
     }
 
-    fn remove(&mut self, record: &HotRecord) {
+    fn remove(&mut self, record: &BufferedRecord) {
         self.records -= 1;
         self.events -= record.rows[Table::Events as usize];
         self.rows -= record.rows.iter().sum::<u64>();

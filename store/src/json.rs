@@ -45,7 +45,7 @@ enum Cells<'b> {
     Text(&'b StringArray),
     Word {
         keys: &'b dyn Array,
-        place: Place<'b>,
+        indices: DictionaryKeys<'b>,
         values: &'b StringArray,
     },
     Words(&'b arrow::array::ListArray),
@@ -58,13 +58,13 @@ enum Cells<'b> {
     Other,
 }
 
-/// Where a dictionary's keys are.
-enum Place<'b> {
+/// The keys of a dictionary array.
+enum DictionaryKeys<'b> {
     Byte(&'b [i8]),
     Word(&'b [i32]),
 }
 
-impl Place<'_> {
+impl DictionaryKeys<'_> {
     fn of(&self, row: usize) -> usize {
         let key = match self {
             Self::Byte(keys) => i32::from(keys[row]),
@@ -97,13 +97,13 @@ impl<'b> Cells<'b> {
             let values = words.values().as_string_opt()?;
             return Some(Self::Word {
                 keys: words.keys(),
-                place: Place::Byte(words.keys().values()),
+                indices: DictionaryKeys::Byte(words.keys().values()),
                 values,
             });
         }
         let words = column.as_dictionary_opt::<Int32Type>()?;
         let values = words.values().as_string_opt()?;
-        Some(Self::Word { keys: words.keys(), place: Place::Word(words.keys().values()), values })
+        Some(Self::Word { keys: words.keys(), indices: DictionaryKeys::Word(words.keys().values()), values })
     }
 
     /// Worth writing: not null, and no empty list.
@@ -125,9 +125,9 @@ impl<'b> Cells<'b> {
         match self {
             Self::Json(cells) => out.push_str(cells.value(row)),
             Self::Text(cells) => string(cells.value(row), out),
-            Self::Word { place, values, .. } => string(values.value(place.of(row)), out),
+            Self::Word { indices, values, .. } => string(values.value(indices.of(row)), out),
             Self::Words(cells) => list(&cells.value(row), out),
-            Self::Time(cells) => string(&taxonomy::time::format(cells.value(row)), out),
+            Self::Time(cells) => string(&classifier::time::format(cells.value(row)), out),
             // Writing to a `String` cannot fail.
             Self::Small(cells) => drop(write!(out, "{}", cells.value(row))),
             Self::Whole(cells) => drop(write!(out, "{}", cells.value(row))),
@@ -151,11 +151,11 @@ fn number(value: f64, out: &mut String) {
 fn list(words: &ArrayRef, out: &mut String) {
     let cells = Cells::of(words, false);
     out.push('[');
-    for place in 0..words.len() {
-        if place > 0 {
+    for indices in 0..words.len() {
+        if indices > 0 {
             out.push(',');
         }
-        cells.write(place, out);
+        cells.write(indices, out);
     }
     out.push(']');
 }

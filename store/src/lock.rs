@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 /// The file in the data directory that carries the lock.
 const FILE: &str = "LOCK";
 
-/// Why the data directory cannot be used.
+/// The reason why the data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process has it: stop that one, or use another directory.
     #[error("another faultline{} is using {}; stop it or choose another --data-dir",
         .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .directory.display())]
     Held {
-        /// The directory asked for.
+        /// The requested directory.
         directory: PathBuf,
         /// The process that has it, where it could be read.
         holder: Option<u32>,
@@ -27,7 +27,7 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
 }

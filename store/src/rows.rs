@@ -13,7 +13,7 @@ mod rejects;
 mod requests;
 mod traffic;
 
-pub use events::{EventRow, EventRows};
+pub use events::{EventRow, EventRows, Relation};
 pub use rejects::{Reject, RejectRows};
 pub use requests::{CALLS, KeptAnswer, RequestRows};
 pub use traffic::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
@@ -55,7 +55,7 @@ macro_rules! table {
                 self.length += 1;
             }
 
-            /// How many rows there are.
+            /// Returns the number of rows.
             #[must_use]
             $vis fn len(&self) -> usize {
                 self.length

@@ -1,4 +1,4 @@
-//! What is stored: the tables, their columns, and the version of all of it.
+//! The tables, their columns, and the version of the schema.
 //!
 //! The columns themselves stand in `rows/`, one list a table; everything here is derived from those lists.
 
@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
 /// Grows by one whenever a column is added; stands in every frame of the log.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// One column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Column {
     pub name: &'static str,
     /// Whether a cell may be null.
     pub nullable: bool,
-    /// What it holds, in a sentence.
+    /// The description of the column.
     pub about: &'static str,
     /// Its Arrow type.
     pub data_type: fn() -> DataType,
@@ -24,12 +24,12 @@ pub struct Column {
     pub is_json: bool,
 }
 
-/// What is stored.
+/// A stored table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Table {
     /// Every error, warning and audit event.
     Events,
-    /// How many calls there were, and how they went.
+    /// Numbers of calls by minute and outcome.
     Traffic,
     /// A sample of what could not be read.
     Rejects,
@@ -52,14 +52,14 @@ impl Table {
         }
     }
 
-    /// What its rows are.
+    /// Returns the description of the table's rows.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
             Self::Events => "Every error, warning and audit event",
-            Self::Traffic => "How many calls there were, and how they went, by the minute",
-            Self::Rejects => "A sample of what could not be read, with the reason",
-            Self::Requests => "Answers to requests with an Idempotency-Key; for Faultline itself",
+            Self::Traffic => "The number of calls by minute, service, operation and outcome",
+            Self::Rejects => "A sample of the records that could not be read, each with the reason",
+            Self::Requests => "Responses to requests with an Idempotency-Key; internal",
         }
     }
 
@@ -74,7 +74,7 @@ impl Table {
         }
     }
 
-    /// The Arrow schema of the table, as the log and the hot buffer hold it.
+    /// The Arrow schema of the table, as the WAL and the buffer hold it.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| Table::ALL.map(of_columns));

@@ -1,19 +1,19 @@
 //! A table as it is at one moment: its files, and the rows of the log that are not in them yet.
 //!
 //! What always holds: every row that was acknowledged before a snapshot was taken is in it once. The log is opened
-//! **before** the files are looked at: a record that is sealed in between is then in both, and the files' watermark
+//! **before** the files are looked at: a record that is flushed in between is then in both, and the files' watermark
 //! says so; the other way round it could be in neither. What a snapshot names stays readable: log segments because
 //! they are held open, files because `vacuum` spares them for a while.
 
 use crate::codec::{CodecError, Decoder};
+use crate::delta::files::{DataFile, Files};
+use crate::delta::parquet_file::OpenFile;
+use crate::delta::{DeltaError, DeltaTables, TableReader, schema_evolution};
 use crate::directory::DataDirectory;
 use crate::disk::Disk;
-use crate::hot::{Hot, HotRecord};
-use crate::lake::file::OpenFile;
-use crate::lake::files::{DataFile, Files};
-use crate::lake::{Lake, LakeError, TableReader, evolve};
-use crate::log::{LogError, LogView, Record, Replay};
+use crate::hot::{BufferedRecord, Hot};
 use crate::schema::Table;
+use crate::wal::{Record, Replay, WalError, WalView};
 use arrow::array::RecordBatch;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 pub enum SnapshotError {
     /// The log cannot be read.
     #[error(transparent)]
-    Log(#[from] LogError),
+    Wal(#[from] WalError),
     /// The table, or a file of it, cannot be read.
     #[error(transparent)]
-    Lake(#[from] LakeError),
+    DeltaTables(#[from] DeltaError),
 }
 
 /// A table as it is at one moment.
@@ -39,9 +39,9 @@ pub struct Snapshot {
     /// The files, with their partitions and statistics.
     pub files: Arc<Files>,
     /// Everything in the log up to here is in the files.
-    sealed: u64,
-    /// What is not in the files.
-    log: Option<LogView>,
+    flushed: u64,
+    /// The rows that are not in the files.
+    log: Option<WalView>,
     /// Nothing of the log after this sequence is seen: it is not acknowledged yet.
     visible: u64,
 }
@@ -60,18 +60,18 @@ impl Horizon {
     /// Everything that is on the disk.
     pub const ALL: Self = Self { visible: u64::MAX, flushed: [0; Table::ALL.len()] };
 
-    /// What is acknowledged now.
+    /// Everything that is acknowledged now.
     #[must_use]
-    pub fn now(lake: Option<&Lake>, hot: &Hot) -> Self {
+    pub fn now(delta: Option<&DeltaTables>, hot: &Hot) -> Self {
         // The files first: what is flushed in between is then looked for in the log, and found in the files.
-        let flushed = Table::ALL.map(|table| lake.map_or(0, |lake| lake.table(table).1));
+        let flushed = Table::ALL.map(|table| delta.map_or(0, |delta| delta.table(table).1));
         Self { visible: hot.ends().0.max(flushed.into_iter().max().unwrap_or_default()), flushed }
     }
 }
 
-/// What reading the unsealed rows has found.
+/// The result of reading the unflushed rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unsealed {
+pub struct Unflushed {
     /// Of the log, as far as it was read.
     pub replay: Replay,
     /// Records that are intact but could not be understood.
@@ -105,26 +105,26 @@ impl Snapshot {
     ) -> Result<Self, SnapshotError> {
         let flushed = horizon.flushed[table as usize];
         let log = match horizon.visible > flushed {
-            true => Some(LogView::open(&**disk, &directory.log())?),
+            true => Some(WalView::open(&**disk, &directory.wal())?),
             false => None,
         };
         let root = directory.table(table);
         let files = reader.files()?;
-        let sealed = files.sealed.max(flushed);
-        let log = log.filter(|_| horizon.visible > sealed);
+        let flushed = files.flushed.max(flushed);
+        let log = log.filter(|_| horizon.visible > flushed);
         let (disk, visible) = (Arc::clone(disk), horizon.visible);
-        Ok(Self { table, disk, root, files, sealed, log, visible })
+        Ok(Self { table, disk, root, files, flushed, log, visible })
     }
 
-    /// Where a file of the table stands.
+    /// Returns the path of a file of the table.
     #[must_use]
     pub fn path(&self, file: &DataFile) -> PathBuf {
         self.root.join(&file.path)
     }
 
-    /// Whether there may be rows that are in no file yet.
+    /// Returns true if there may be rows that are in no file yet.
     #[must_use]
-    pub fn has_unsealed(&self) -> bool {
+    pub fn has_unflushed(&self) -> bool {
         self.log.is_some()
     }
 
@@ -138,9 +138,9 @@ impl Snapshot {
         columns: Option<&[&str]>,
         visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, SnapshotError> {
-        let file = OpenFile::open(&*self.disk, &self.path(file), self.table).map_err(LakeError::from)?;
-        for batch in file.rows(columns).map_err(LakeError::from)? {
-            if visit(batch.map_err(LakeError::from)?).is_break() {
+        let file = OpenFile::open(&*self.disk, &self.path(file), self.table).map_err(DeltaError::from)?;
+        for batch in file.rows(columns).map_err(DeltaError::from)? {
+            if visit(batch.map_err(DeltaError::from)?).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -148,20 +148,20 @@ impl Snapshot {
     }
 
     /// Hands out the rows that are in no file yet, oldest first, with the current columns of the table.
-    pub fn read_unsealed(&self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unsealed {
-        self.read_unsealed_after(0, &mut |_, batch| visit(batch))
+    pub fn read_unflushed(&self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unflushed {
+        self.read_unflushed_after(0, &mut |_, batch| visit(batch))
     }
 
     /// The same for what stands behind a record of the log; each batch comes with the sequence of its record.
-    pub fn read_unsealed_after(
+    pub fn read_unflushed_after(
         &self,
         after: u64,
         visit: &mut dyn FnMut(u64, RecordBatch) -> ControlFlow<()>,
-    ) -> Unsealed {
-        let mut found = Unsealed::default();
+    ) -> Unflushed {
+        let mut found = Unflushed::default();
         if let Some(log) = &self.log {
             let mut decoders = Decoders::default();
-            found.replay = log.read(self.sealed.max(after), &mut |record| {
+            found.replay = log.read(self.flushed.max(after), &mut |record| {
                 let sequence = record.sequence;
                 if sequence > self.visible {
                     return ControlFlow::Break(());
@@ -182,7 +182,7 @@ impl Snapshot {
         visit: &mut dyn FnMut(u64, RecordBatch) -> ControlFlow<()>,
         unreadable: &mut u64,
     ) -> ControlFlow<()> {
-        let adapted = |batch| Ok(evolve::adapted(batch, &self.table.schema())?);
+        let adapted = |batch| Ok(schema_evolution::adapted(batch, &self.table.schema())?);
         match batch.and_then(|batch| batch.map(adapted).transpose()) {
             Ok(Some(batch)) => visit(sequence, batch),
             Ok(None) => ControlFlow::Continue(()),
@@ -194,7 +194,7 @@ impl Snapshot {
     }
 }
 
-/// Turns records of the log into hot ones. Segments of one version share a decoder.
+/// Decodes records of the WAL. Segments of one version share a decoder.
 #[derive(Debug, Default)]
 pub struct Decoders {
     newest: Option<(Arc<[u8]>, Arc<Decoder>)>,
@@ -205,7 +205,7 @@ impl Decoders {
     ///
     /// # Errors
     /// When its bytes, or those of its segment's preamble, are not laid out as such.
-    pub fn record(&mut self, record: Record) -> Result<HotRecord, CodecError> {
+    pub fn record(&mut self, record: Record) -> Result<BufferedRecord, CodecError> {
         let decoder = match &self.newest {
             Some((known, decoder)) if *known == record.preamble => Arc::clone(decoder),
             _ => {
@@ -214,6 +214,6 @@ impl Decoders {
                 decoder
             }
         };
-        HotRecord::new(record.sequence, record.payload, decoder)
+        BufferedRecord::new(record.sequence, record.payload, decoder)
     }
 }

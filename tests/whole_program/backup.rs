@@ -1,7 +1,7 @@
 //! Backups of servers at work, and disasters after which they are needed.
 //!
 //! The disasters that docs/operations.md goes through step by step: what is not here is in `durability` (a full disk, a kill, a
-//! damaged log) and `lake` (a damaged newest commit).
+//! damaged log) and `delta` (a damaged newest commit).
 
 use super::durability::ledger::{Batch, Ledger};
 use super::durability::load::{Load, send};
@@ -26,9 +26,9 @@ const ON_FREE_PORTS: [&str; 5] = [
 
 /// Small files that are merged, and a log of short segments, of which the first are soon let go.
 const BUSY: [&str; 8] =
-    ["--seal-bytes", "64KiB", "--seal-after", "100ms", "--grace", "1h", "--log-bytes", "4MiB"];
+    ["--flush-bytes", "64KiB", "--flush-after", "100ms", "--vacuum-grace", "1h", "--wal-bytes", "4MiB"];
 
-/// How many requests are sent again after a restore.
+/// The number of requests that are sent again after a restore.
 const RETRIES: usize = 20;
 
 /// A confirmation that is asked for.
@@ -52,7 +52,7 @@ fn check(data_dir: &Path) -> Run {
     faultline(&["check", "--data-dir", text(data_dir)])
 }
 
-/// Scenario: backups of a server that senders keep sealing, merging and letting go of its log; then it is killed, and its
+/// Scenario: backups of a server that senders keep flushing, merging and letting go of its log; then it is killed, and its
 /// data directory is deleted. The last backup is restored, and a server goes on with it.
 /// Guarantee: each backup has everything that was answered with a yes before it began, once, and whole requests with their
 /// traffic only; `check` finds nothing wrong with it; an earlier backup saves copying; hashes of tokens stay what they were;
@@ -89,7 +89,7 @@ fn a_backup_of_a_busy_server_has_every_yes_once() {
     assert_eq!(fs::read(data_dir.join("hash.key")).expect("a key"), key);
     let ledger = ledger.as_of(&before);
     let server = Server::start_with(&folder, &BUSY);
-    assert!(server.status()["seal"]["set_aside"].as_array().is_some_and(Vec::is_empty));
+    assert!(server.status()["flush"]["set_aside"].as_array().is_some_and(Vec::is_empty));
     // Whoever has a key and no answer sends again; some of that is in the backup, and some is not.
     for batch in ledger.to_retry().iter().take(RETRIES) {
         until_taken(&server, &ledger, batch);
@@ -282,7 +282,7 @@ fn an_unfinished_restore_is_nobodys_data_directory() {
     }
     assert!(phases.0 >= 1 && phases.1 >= 2, "{phases:?}");
     // What an earlier version left: no marker, and nothing in its place.
-    fs::create_dir_all(data_dir.join("unfinished-backup/log")).expect("a folder");
+    fs::create_dir_all(data_dir.join("unfinished-backup/wal")).expect("a folder");
     let serve = [&["serve", "--data-dir", text(&data_dir)], &ON_FREE_PORTS[..]].concat();
     let run = faultline(&serve).ends_with(3);
     assert!(run.err.contains("not finished"), "{}", run.err);

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A browser starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a page tries: everything that reaches another origin, at every endpoint it is given.
+/// The page that tries everything that reaches another origin, at every endpoint it is given.
 const PAGE: &str = include_str!("browser/page.html");
 
 /// Serves the page, and takes its report.
@@ -108,7 +108,7 @@ impl Browser {
         }
     }
 
-    /// What a page that a person opens by its address shows.
+    /// Returns the text of a page that a person opens by its address.
     #[track_caller]
     fn shows(url: &str) -> String {
         let profile = Folder::new();
@@ -124,7 +124,7 @@ impl Drop for Browser {
     }
 }
 
-/// What a page tries at a server: the addresses with their methods and bodies.
+/// Returns the requests that a page tries on a server: addresses with methods and bodies.
 fn plan(server: &Server) -> Value {
     let at = |listener: &str, path: &str| format!("http://{}{path}", server.address(listener));
     let span = json!({"resourceSpans": [{"scopeSpans": [{"spans": [{
@@ -168,11 +168,11 @@ fn a_page_of_another_origin_can_do_nothing() {
     let plan = plan(&server);
     let pages = Pages::start(&plan);
     for host in ["127.0.0.1", "localhost"] {
-        let before = number(&server, "faultline_denied_total{reason=\"cross_site\"}");
+        let before = number(&server, "faultline_auth_denials_total{reason=\"cross_site\"}");
         let report = pages.visit(host);
         assert_eq!(report["read"], json!([]), "{host}: {report:#}");
         assert!(report["tried"].as_u64().is_some_and(|tried| tried > 80), "{report:#}");
-        let after = number(&server, "faultline_denied_total{reason=\"cross_site\"}");
+        let after = number(&server, "faultline_auth_denials_total{reason=\"cross_site\"}");
         assert!(after - before > 60.0, "{host}: {before} then {after}: {report:#}");
     }
     assert_eq!(server.dump("events").len() + server.dump("traffic").len() + server.dump("rejects").len(), 0);

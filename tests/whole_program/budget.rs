@@ -6,7 +6,7 @@ use super::support::{Folder, HIDDEN, OPEN, faultline, lines};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What `noisy` may send in a second, and what it saves up while it is quiet.
+/// The budget of `noisy` for a second, and the burst that it can save up.
 const BUDGET: u64 = 10;
 const BURST: u64 = 10 * BUDGET;
 
@@ -171,7 +171,7 @@ fn sorts_without_end_are_told_apart_by_category_only() {
 fn sighup_changes_budgets() {
     let folder = Folder::new();
     let file = folder.file("some.toml", "");
-    let server = Server::start_with(&folder, &["--settings", &file]);
+    let server = Server::start_with(&folder, &["--config", &file]);
     let reload = |text: &str, says: &str| {
         let before = server.said().matches(says).count();
         folder.file("some.toml", text);

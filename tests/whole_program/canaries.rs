@@ -47,7 +47,7 @@ fn found_in<'w>(bytes: &[u8], words: &'w [(String, String)]) -> HashSet<&'w (Str
 /// directory, the log on stderr, and the data directory of the server that the traces went to.
 fn check(send: impl FnOnce(&Server, &Folder, &mut Canaries)) {
     let (here, there) = (Folder::new(), Folder::new());
-    let small = ["--log-bytes", "64MiB"];
+    let small = ["--wal-bytes", "64MiB"];
     let other = Server::start_with(&there, &small);
     let endpoint = format!("http://{}", other.address("otlp_http"));
     let variables = [("FAULTLINE_LOG", "debug"), ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)];

@@ -1,8 +1,8 @@
 //! `faultline codes`: the whole registry in every format, and one code explained.
 
 use super::support::{example_registry, faultline};
+use classifier::{Dialect, Registry};
 use serde_json::Value;
-use taxonomy::{Dialect, Registry};
 
 const HEADER: &str =
     "dialect,code,name,canonical,category,severity,retryable,recovery,http_status,description";

@@ -31,7 +31,7 @@ fn bash_completes_words() {
     assert_eq!(completed(&script, "faultline codes --dialect mcp-r"), "mcp-reference");
 }
 
-/// What bash makes of a line whose last word is not finished.
+/// Returns the completions of bash for a line whose last word is not finished.
 fn completed(script: &str, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let last = words.len() - 1;

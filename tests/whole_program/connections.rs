@@ -89,7 +89,10 @@ fn one_address_does_not_take_all_connections() {
     assert!(refused());
     assert_eq!(probe("/api/v1/status").is(200).json()["connections"]["refused"], 1);
     let metrics = String::from_utf8(probe("/metrics").body).expect("text");
-    assert!(metrics.contains("faultline_connections_refused_total{reason=\"address\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("faultline_connections_rejected_total{protocol=\"otlp_http\",reason=\"address\"} 1"),
+        "{metrics}"
+    );
     drop(held);
     until("places are free again", || {
         let answer =
@@ -151,6 +154,15 @@ fn idle_connections_end_and_postgres_has_bounds_of_its_own() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     until("the share is taken", || third().contains("2 connections of this address"));
+    let metrics = String::from_utf8(server.get("/metrics").is(200).body).expect("text");
+    for series in [
+        "faultline_connections{protocol=\"postgres\"} ",
+        "faultline_connections_opened_total{protocol=\"postgres\"} ",
+        "faultline_connections_rejected_total{protocol=\"postgres\",reason=\"address\"} ",
+    ] {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(series));
+        assert!(line.is_some_and(|count| count != "0"), "{series}: {line:?}");
+    }
     // Their sessions end by themselves, and make room.
     until("idle sessions end", || third().is_empty());
     let mut first = sessions.remove(0);
@@ -164,6 +176,6 @@ fn idle_connections_end_and_postgres_has_bounds_of_its_own() {
     }
     let metrics = String::from_utf8(server.get("/metrics").is(200).body).expect("text");
     let denied =
-        metrics.lines().find(|line| line.starts_with("faultline_denied_total{reason=\"connections\"}"));
+        metrics.lines().find(|line| line.starts_with("faultline_auth_denials_total{reason=\"connections\"}"));
     assert!(denied.is_some_and(|line| !line.ends_with(" 0")), "{denied:?}");
 }

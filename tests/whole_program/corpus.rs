@@ -26,8 +26,8 @@ fn every_file_says_what_it_said_before() {
 /// Every code of every dialect is in the corpus, under its own name and as its own canonical code.
 #[test]
 fn every_code_of_every_dialect_is_covered() {
-    let registry = taxonomy::Registry::builtin().expect("the registry");
-    for dialect in taxonomy::Dialect::REGISTERED {
+    let registry = classifier::Registry::builtin().expect("the registry");
+    for dialect in classifier::Dialect::REGISTERED {
         let file = root().join(format!("tests/corpus/expected/codes-{dialect}.ndjson"));
         let events: Vec<serde_json::Value> = fs::read_to_string(&file)
             .expect("an expected file")

@@ -80,7 +80,7 @@ impl Dashboard {
         queries
     }
 
-    /// Where a panel is, for messages.
+    /// Returns the name of a panel for messages.
     fn place(&self, panel: &Value) -> String {
         format!("{}: '{}'", self.name, text(&panel["title"]))
     }

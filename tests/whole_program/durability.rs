@@ -1,4 +1,4 @@
-//! What was answered with a yes is kept, whatever happens to the process or to its disk.
+//! Acknowledged data is kept, whatever happens to the process or to its disk.
 //!
 //! The real binary under load, killed at random and at chosen system calls, on disks that fail and disks that are
 //! full. Senders keep a [`ledger`](ledger::Ledger) of what they were told; the log is read back and compared with it.

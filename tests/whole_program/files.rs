@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long lines may take to be stored on a busy machine.
+/// The longest time until lines are stored on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A failed call with a number of its own, without a newline.
@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-/// How often each line is stored.
+/// Returns the number of times that each line is stored.
 fn stored(data_dir: &Path) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     for event in dump(data_dir, "events") {

@@ -20,7 +20,7 @@ fn server(folder: &Folder) -> Server {
     server
 }
 
-/// What each step gave.
+/// Runs steps of the Python client, and returns their results.
 #[track_caller]
 pub(crate) fn flight(server: &Server, steps: &Value) -> Vec<Value> {
     let (flight, web) = (server.address("flight"), server.address("web"));
@@ -130,7 +130,7 @@ fn prepared_statements_take_parameters() {
     assert_eq!(answers[2]["rows"], json!([]));
     assert_eq!(answers[3], json!({"columns": [["more", "int64"]], "rows": [[42]]}));
     fails(&answers[4], "INVALID_ARGUMENT", &["$2"]);
-    fails(&answers[5], "INVALID_ARGUMENT", &["line 1, column 38", "parameters are written $1"]);
+    fails(&answers[5], "INVALID_ARGUMENT", &["line 1, column 38", "write parameters as $1"]);
     fails(&answers[6], "INVALID_ARGUMENT", &["one row of parameters"]);
     fails(&answers[7], "INTERNAL", &["the parameters take", "at most", "ResourceExhausted"]);
     assert_eq!(answers[8]["rows"], json!([[1]]));

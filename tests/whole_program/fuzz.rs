@@ -4,10 +4,12 @@
 //! with a failure, so that it can be run again with `FAULTLINE_FUZZ_SEED`.
 
 use super::support::root;
+use classifier::{
+    Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
+};
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use taxonomy::{Call, Classifier, Event, HashKey, Limits, Origin, Reason, Registry, Rules, Sink};
 
 /// What must never come out. It is planted last and as a word of its own: half a token, or one that is
 /// glued to a word, is none.
@@ -45,7 +47,7 @@ impl Sink for Events {
     fn call(&mut self, call: &Call<'_>) {
         self.0.push(format!("\"{}\"", call.outcome));
     }
-    fn unrecognized(&mut self, reason: Reason) {
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
         self.0.push(format!("\"{}\"", reason.as_str()));
     }
 }
@@ -104,7 +106,11 @@ fn wrapped_in_text(line: &[u8]) -> Vec<u8> {
 
 fn run(classifier: &mut Classifier, line: &[u8]) -> Vec<String> {
     let mut events = Events::default();
-    classifier.classify(line, &Origin { arrival: demo::START_MICROS, ..Origin::default() }, &mut events);
+    classifier.classify(
+        line,
+        &RecordOrigin { arrival: demo::START_MICROS, ..RecordOrigin::default() },
+        &mut events,
+    );
     events.0
 }
 

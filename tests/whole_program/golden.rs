@@ -15,8 +15,8 @@ fn fingerprints_are_stable_across_versions() {
         else {
             panic!("not six columns: {row}")
         };
-        assert_eq!(taxonomy::template::of(message), template, "{message}");
-        let hash = taxonomy::fingerprint::of(canonical, service, operation, template);
+        assert_eq!(classifier::template::from_message(message), template, "{message}");
+        let hash = classifier::fingerprint::compute(canonical, service, operation, template);
         assert_eq!(format!("{hash:016x}"), fingerprint, "{row}");
         rows += 1;
     }

@@ -1,6 +1,6 @@
 //! `faultline health`, for probes.
 
-use super::server::{Server, forbid_sealing};
+use super::server::{Server, forbid_flushing};
 use super::support::{Folder, faultline};
 use std::net::TcpListener;
 
@@ -29,8 +29,8 @@ fn the_exit_code_says_whether_requests_are_taken() {
 #[test]
 fn a_full_server_is_not_ready_and_says_why() {
     let folder = Folder::new();
-    forbid_sealing(&folder);
-    let server = Server::start_with(&folder, &["--log-bytes", "1MiB"]);
+    forbid_flushing(&folder);
+    let server = Server::start_with(&folder, &["--wal-bytes", "1MiB"]);
     let line = format!("{}\n", super::support::OPEN.replace("Method", &"long ".repeat(10_000)));
     for _ in 0..200 {
         if server.post_lines(&line.repeat(4)).status != 200 {
@@ -38,5 +38,5 @@ fn a_full_server_is_not_ready_and_says_why() {
         }
     }
     let run = health(server.address("web")).ends_with(1);
-    assert!(run.err.contains("log_full"), "{}", run.err);
+    assert!(run.err.contains("wal_full"), "{}", run.err);
 }

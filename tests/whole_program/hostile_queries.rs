@@ -273,7 +273,7 @@ fn no_statement_outgrows_its_memory() {
     assert!(server.stop().success());
 }
 
-/// How many events there are, once the machine has come to rest.
+/// Returns the number of events, once the machine is idle.
 fn stored(server: &Server) -> u64 {
     let began = Instant::now();
     loop {

@@ -33,7 +33,7 @@ const REMEDIES: [(&str, &str); 11] = [
     ("unreadable", "send what the content type says"),
     ("wrong_encoding", "use gzip, zstd or no compression"),
     ("wrong_method", "use POST"),
-    ("wrong_signal", "send traces and logs only"),
+    ("wrong_signal", "send traces, logs and metrics only"),
     ("wrong_type", "set Content-Type to a type that this path reads"),
 ];
 

@@ -1,6 +1,6 @@
 //! One `Idempotency-Key` with different requests: what was acknowledged is stored, and nothing else is acknowledged.
 
-use super::lake::{SEAL_AT_ONCE, until_sealed};
+use super::delta::{FLUSH_AT_ONCE, until_flushed};
 use super::server::{Answer, Server, ask};
 use super::support::{Folder, OPEN, WORKED, command, faultline, lines};
 use flate2::Compression;
@@ -38,7 +38,7 @@ fn stored(server: &Server) -> Vec<String> {
 #[test]
 fn a_key_stands_for_one_request() {
     let folder = Folder::new();
-    let mut server = Server::start_with(&folder, &SEAL_AT_ONCE);
+    let mut server = Server::start_with(&folder, &FLUSH_AT_ONCE);
     let address = server.address("otlp_http");
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
@@ -70,9 +70,9 @@ fn a_key_stands_for_one_request() {
         for &(client, round) in acknowledged.iter().step_by(7) {
             check_known(&server, &format!("round-{round}"), &body(client, round));
         }
-        until_sealed(&server);
+        until_flushed(&server);
         server.kill();
-        server = Server::start_with(&folder, &SEAL_AT_ONCE);
+        server = Server::start_with(&folder, &FLUSH_AT_ONCE);
         assert_eq!(stored(&server), ids);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Lines carry a request id of their own, so that what is stored can be compared with what was in the files.
 
+mod already_ingested;
 mod files;
 mod interrupted;
-mod known;
 mod mistakes;
 mod served;
 
@@ -83,7 +83,7 @@ impl Bench {
         assert!(wrong.is_empty(), "{} ids differ: {:?}", wrong.len(), &wrong[..wrong.len().min(10)]);
     }
 
-    /// How often each request id is stored.
+    /// Returns the number of times that each request id is stored.
     fn ids(&self) -> BTreeMap<String, usize> {
         let mut ids = BTreeMap::new();
         for event in self.events() {

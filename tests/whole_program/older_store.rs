@@ -26,7 +26,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the older version printed of a table.
+/// Returns the rows of a table as the older version printed them.
 fn expected(table: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(format!("{OLDER}/{table}.ndjson")).expect("what was printed");
     sorted(text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
@@ -54,7 +54,7 @@ fn an_older_directory_is_read_as_it_is() {
     }
 }
 
-/// Scenario: today's server on the older version's directory; it seals the older log, new rows come in, and old and
+/// Scenario: today's server on the older version's directory; it flushes the older log, new rows come in, and old and
 /// new files are merged.
 /// Guarantee: old rows stay as they were, new rows have the new columns, and `check` finds nothing wrong.
 #[test]
@@ -62,12 +62,12 @@ fn an_older_directory_takes_new_columns() {
     let folder = Folder::new();
     let data_dir = folder.path().join("data");
     copy(&Path::new(OLDER).join("data"), &data_dir);
-    let server = Server::start_with(&folder, &["--seal-after", "50ms"]);
+    let server = Server::start_with(&folder, &["--flush-after", "50ms"]);
     for count in 1..=16 {
         server.post_lines(&format!("{BATCH}\nrubbish {count}\n")).is(200);
         wait_until(&server, |status| status["hot"]["records"] == 0);
     }
-    wait_until(&server, |status| status["upkeep"]["merged_files"].as_u64() >= Some(16));
+    wait_until(&server, |status| status["maintenance"]["merged_files"].as_u64() >= Some(16));
     assert!(server.stop().success());
     let (new, old): (Vec<_>, Vec<_>) =
         dump(&data_dir, "events").into_iter().partition(|event| event.get("batch_index").is_some());

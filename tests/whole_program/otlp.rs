@@ -31,7 +31,7 @@ pub(crate) const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// Starts a server with a short log, which is quickly read back.
 pub(crate) fn start(folder: &Folder) -> Server {
-    Server::start_with(folder, &["--log-bytes", "16MiB"])
+    Server::start_with(folder, &["--wal-bytes", "16MiB"])
 }
 
 /// Posts a body in protobuf.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// Every secret of `tests/corpus/secrets/secrets.ndjson` goes through `faultline classify` in one run, and at
-/// most two of a hundred may stand in what it prints. How a single entry fares, `taxonomy/tests/secrets.rs`
+/// most two of a hundred may stand in what it prints. How a single entry fares, `classifier/tests/secrets.rs`
 /// says.
 #[test]
 fn the_binary_prints_no_secret_of_the_corpus() {

@@ -42,7 +42,7 @@ fn the_example_gives_the_published_codes_their_meaning() {
     }
 }
 
-/// What the example only shows in comments is right as well.
+/// The settings that the example has in comments are valid as well.
 #[test]
 fn the_examples_commented_settings_are_valid() {
     let text = std::fs::read_to_string(example_registry()).unwrap();

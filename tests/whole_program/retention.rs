@@ -1,9 +1,9 @@
-//! What is removed because it is old, by whom, and what never is.
+//! Tests of retention: what is deleted because of its age, by which command, and what never is.
 
 mod archives;
 pub(crate) mod clock;
 
-use super::lake::{PATIENCE, SEAL_AT_ONCE, until_sealed, until_status};
+use super::delta::{FLUSH_AT_ONCE, PATIENCE, until_flushed, until_status};
 use super::server::Server;
 use super::support::{Folder, Run, command};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn failures(name: &str, time: &str, count: usize) -> String {
     (0..count).map(line).collect()
 }
 
-/// How many stored events have an id that begins so.
+/// Returns the number of stored events whose id begins with a name.
 fn stored(data_dir: &Path, name: &str) -> usize {
     let is_of = |event: &&Value| event["request_id"].as_str().is_some_and(|id| id.starts_with(name));
     super::server::dump(data_dir, "events").iter().filter(is_of).count()
@@ -29,10 +29,12 @@ fn stored(data_dir: &Path, name: &str) -> usize {
 /// Waits until a round of maintenance has gone over everything that is stored now.
 #[track_caller]
 fn until_maintained(server: &Server) {
-    until_sealed(server);
-    let rounds = server.status()["upkeep"]["rounds"].as_u64().expect("a number");
+    until_flushed(server);
+    let rounds = server.status()["maintenance"]["rounds"].as_u64().expect("a number");
     // One may be under way that began before.
-    until_status(server, "maintenance", |status| status["upkeep"]["rounds"].as_u64() >= Some(rounds + 2));
+    until_status(server, "maintenance", |status| {
+        status["maintenance"]["rounds"].as_u64() >= Some(rounds + 2)
+    });
 }
 
 /// Runs a command in a folder, with variables.

@@ -5,7 +5,7 @@ use super::support::{Folder, HIDDEN, NOTHING, OPEN, UNREADABLE, WORKED, faultlin
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// What was answered with a yes is there: at once, after a clean stop, and after a kill.
+/// Acknowledged data is there: at once, after a clean stop, and after a kill.
 #[test]
 fn a_yes_survives_a_stop_and_a_kill() {
     let folder = Folder::new();
@@ -22,7 +22,7 @@ fn a_yes_survives_a_stop_and_a_kill() {
     assert!(!data_dir.join("endpoints.json").exists(), "nobody listens any more");
     let server = Server::start(&folder);
     let mut again = server.dump("events");
-    // What is sealed is sorted.
+    // What is flushed is sorted.
     again.sort_by_key(|event| std::cmp::Reverse(event["canonical"].to_string()));
     assert_eq!(again, first);
     server.post_lines(&lines(&[OPEN])).is(200);
@@ -35,7 +35,7 @@ fn a_yes_survives_a_stop_and_a_kill() {
     assert_eq!(reasons.iter().collect::<BTreeSet<_>>().len(), 2, "{reasons:?}");
     let server = Server::start(&folder);
     assert_eq!(server.status()["replay"]["records"], 2);
-    assert_eq!(server.status()["tables"]["events"]["rows"], 2, "sealed by the stop");
+    assert_eq!(server.status()["tables"]["events"]["rows"], 2, "flushed by the stop");
     assert_eq!(server.status()["hot"]["events"], 1);
 }
 
@@ -53,7 +53,7 @@ fn health_is_told() {
     assert_eq!((&envelopes["requests"], &envelopes["accepted"]), (&json!(2), &json!(1)));
     assert_eq!(envelopes["refused"], json!({"wrong_type": 1}));
     assert_eq!(envelopes["unusable"], json!({"not_json": 1}));
-    assert!(status["log"]["commits"].as_u64().unwrap() >= 1);
+    assert!(status["wal"]["commits"].as_u64().unwrap() >= 1);
     assert_eq!(server.get("/nothing").is(404).json()["error"]["code"], "not_found");
 }
 
@@ -74,7 +74,7 @@ fn a_start_that_cannot_be_is_explained() {
         (vec!["--data-dir", &other, "--listen-web", "0.0.0.0:0"], 4, &["other machines", "--insecure"]),
         (vec!["--data-dir", &other, "--listen-web", "nowhere"], 2, &["127.0.0.1:4318"]),
         (vec!["--data-dir", &other, "--registry", "/no/such/file"], 1, &["registry"]),
-        (vec!["--data-dir", &other, "--log-bytes", "10"], 2, &["at least 1MiB"]),
+        (vec!["--data-dir", &other, "--wal-bytes", "10"], 2, &["at least 1MiB"]),
     ] {
         let run = faultline(&[&["serve"], &off[..], &arguments].concat()).ends_with(code);
         for word in words {

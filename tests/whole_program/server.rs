@@ -11,26 +11,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a start, a stop or an answer may take on a busy machine.
+/// The longest time for a start, a stop or a response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub(crate) struct Server {
     child: Child,
     data_dir: PathBuf,
-    /// What it said on stderr.
+    /// The file with its stderr.
     log: PathBuf,
     pub(crate) endpoints: Value,
 }
 
-/// Puts a file where the tables belong, so that nothing can be sealed and the log keeps everything.
-pub(crate) fn forbid_sealing(folder: &Folder) {
+/// Puts a file where the tables belong, so that nothing can be flushed and the log keeps everything.
+pub(crate) fn forbid_flushing(folder: &Folder) {
     std::fs::create_dir_all(folder.path().join("data")).expect("a data directory");
     std::fs::write(tables_of(folder), "in the way").expect("a file in the way");
 }
 
 /// Takes it away again.
-pub(crate) fn allow_sealing(folder: &Folder) {
+pub(crate) fn allow_flushing(folder: &Folder) {
     std::fs::remove_file(tables_of(folder)).expect("the file in the way");
 }
 
@@ -64,14 +64,24 @@ impl Server {
     }
 
     /// Starts a server without waiting for it.
-    pub(crate) fn spawn(folder: &Folder, mut command: Command, arguments: &[&str]) -> Self {
+    pub(crate) fn spawn(folder: &Folder, command: Command, arguments: &[&str]) -> Self {
+        Self::spawn_as("serve", folder, command, arguments)
+    }
+
+    /// Starts another command that has the flags of `serve`, without waiting for it.
+    pub(crate) fn spawn_as(
+        subcommand: &str,
+        folder: &Folder,
+        mut command: Command,
+        arguments: &[&str],
+    ) -> Self {
         let data_dir = folder.path().join("data");
         // What an earlier server left behind would be taken for this one's.
         let _ = std::fs::remove_file(data_dir.join("endpoints.json"));
         let log = folder.path().join("serve.log");
         let stderr = File::options().create(true).append(true).open(&log).expect("a log file");
         let child = command
-            .arg("serve")
+            .arg(subcommand)
             .arg("--data-dir")
             .arg(&data_dir)
             .args(free_ports(arguments))
@@ -101,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns true if the process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the server can be asked").is_some()
     }

@@ -17,13 +17,13 @@ fn each_file_of_the_corpus_gets_its_message() {
         let text = std::fs::read_to_string(file.path()).expect("a file");
         let expected: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#! ")).collect();
         let name = file.file_name().into_string().expect("a name");
-        let output = command(&["check", "--settings", &name]).current_dir(&folder).output().expect("it runs");
+        let output = command(&["check", "--config", &name]).current_dir(&folder).output().expect("it runs");
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if output.status.success() {
             assert_eq!(out.lines().collect::<Vec<_>>(), expected, "{name}");
         } else {
             let mut lines = err.lines();
-            assert!(lines.next().is_some_and(|line| line.contains("the settings are refused")), "{err}");
+            assert!(lines.next().is_some_and(|line| line.contains("the config file has mistakes")), "{err}");
             assert_eq!(lines.map(str::trim).collect::<Vec<_>>(), expected, "{name}:\n{err}");
             assert_eq!(output.status.code(), Some(1));
         }
@@ -46,7 +46,7 @@ fn the_defaults_are_a_settings_file() {
         .collect();
     let said = |text: &str| {
         let file = folder.file("defaults.toml", text);
-        in_root(&["check", "--settings", &file]).ends_with(0).out
+        in_root(&["check", "--config", &file]).ends_with(0).out
     };
     assert!(said(&printed).contains(": 0 settings, nothing wrong"));
     assert!(said(&used).contains(&format!(": {count} settings, nothing wrong")), "{count}\n{}", said(&used));
@@ -68,7 +68,7 @@ fn the_later_word_wins() {
     let mut serve = Command::new(env!("CARGO_BIN_EXE_faultline"));
     serve.env("FAULTLINE_QUERY_ROWS", "2");
     let server =
-        Server::run(&folder, serve, &["--settings", &file, "--listen-web", ":0", "--listen-flight", "off"]);
+        Server::run(&folder, serve, &["--config", &file, "--listen-web", ":0", "--listen-flight", "off"]);
     assert!(server.endpoints["flight"].is_null() && server.endpoints["web"].is_string());
     let asked = |query: &str| {
         let headers = [("Content-Type", "text/plain")];
@@ -76,13 +76,13 @@ fn the_later_word_wins() {
             .expect("an answer")
     };
     let answer = asked("SELECT * FROM codes").is(422).json();
-    assert_eq!(answer["error"]["message"], "the answer has more than 2 rows");
+    assert_eq!(answer["error"]["message"], "the result has more than 2 rows");
 
     for (file, says) in [
-        ("/nowhere/x.toml".to_owned(), "cannot read the settings"),
-        (folder.file("bad.toml", "x = 1"), "nothing is called 'x'"),
+        ("/nowhere/x.toml".to_owned(), "cannot read the config file"),
+        (folder.file("bad.toml", "x = 1"), "unknown setting 'x'"),
     ] {
-        let output = command(&["serve", "--settings", &file]).output().expect("it runs");
+        let output = command(&["serve", "--config", &file]).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(says) && output.status.code() == Some(1), "{said}");
     }
@@ -99,7 +99,7 @@ fn limits_that_are_set_hold() {
     );
     let mut serve = Command::new(env!("CARGO_BIN_EXE_faultline"));
     serve.env("FAULTLINE_QUERY_COLUMNS", "2");
-    let flags = ["--settings", &file, "--limit-services", "1", "--limit-message-bytes", "600"];
+    let flags = ["--config", &file, "--limit-services", "1", "--limit-message-bytes", "600"];
     let server = Server::run(&folder, serve, &flags);
     let failure = |service: &str, padding: usize| {
         let message = "x ".repeat(padding / 2);
@@ -123,7 +123,7 @@ fn limits_that_are_set_hold() {
         super::server::ask(server.address("web"), "POST", "/api/v1/sql", &headers, query).expect("an answer")
     };
     asked(b"SELECT 1, 2").is(200);
-    assert!(String::from_utf8_lossy(&asked(b"SELECT 1, 2, 3").body).contains("at most 2 are given"));
+    assert!(String::from_utf8_lossy(&asked(b"SELECT 1, 2, 3").body).contains("at most 2 are allowed"));
 
     let output = command(&["serve", "--limit-line-bytes", "4KiB"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -137,7 +137,7 @@ fn limits_that_are_set_hold() {
 fn sighup_reads_the_settings_again() {
     let folder = Folder::new();
     let file = folder.file("some.toml", "log_level = \"warn\"\n");
-    let server = Server::start_with(&folder, &["--settings", &file]);
+    let server = Server::start_with(&folder, &["--config", &file]);
     let until_said = |words: &str| {
         let began = Instant::now();
         while !server.said().contains(words) {
@@ -156,9 +156,9 @@ fn sighup_reads_the_settings_again() {
     server.signal("HUP");
     until_said("the settings stay as they are");
     until_said("did you mean 'log_level'");
-    folder.file("some.toml", "log_level = \"info\"\n[seal]\nafter = \"5s\"\n");
+    folder.file("some.toml", "log_level = \"info\"\n[flush]\nafter = \"5s\"\n");
     server.signal("HUP");
-    until_said("seal_after");
+    until_said("flush_after");
     assert!(server.said().contains("need a restart"));
     assert_eq!(server.stop().code(), Some(0));
 }

@@ -2,22 +2,22 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `asking` | one question and its answer as texts, by the library or through a running server |
+//! | `query_runner` | runs one query, by the library or through a running server, and returns its result as texts |
 //! | `cookbook` | the page `docs/sql.md` |
 //! | `fortnight` | two weeks of traffic, for the cookbook |
 //! | `script` | files of questions and answers |
 //! | `stores` | the same rows in files, hot, or half of them each |
 
-mod asking;
 mod cookbook;
 mod fortnight;
+mod query_runner;
 mod script;
 mod stores;
 
-use asking::Asking;
+use query_runner::QueryRunner;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use stores::{Place, Store};
+use stores::{RowLocation, Store};
 
 use super::support::{check_expected, root};
 
@@ -41,39 +41,41 @@ fn log_of(story: &Path) -> Option<PathBuf> {
     Some(story.with_extension("ndjson")).filter(|log| log.exists())
 }
 
-fn ask_all(place: Place, doors: &[fn(&Store) -> Asking]) {
+fn check_all(location: RowLocation, runners: &[fn(&Store) -> QueryRunner]) {
     let mut wrong = Vec::new();
     for story in stories() {
-        let store = Store::new(place, log_of(&story).as_deref());
+        let store = Store::new(location, log_of(&story).as_deref());
         let text = std::fs::read_to_string(&story).expect("a story");
         let name = story.file_name().expect("a name").display();
-        for door in doors {
-            wrong.extend(script::run(&text, &door(&store)).iter().map(|answer| format!("{name} {answer}\n")));
+        for runner in runners {
+            wrong.extend(
+                script::run(&text, &runner(&store)).iter().map(|answer| format!("{name} {answer}\n")),
+            );
         }
     }
-    assert!(wrong.is_empty(), "{place:?}:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{location:?}:\n{}", wrong.join("\n"));
 }
 
-/// Scenario: every story of `tests/sql` is sealed into files, and the data directory is asked.
+/// Scenario: every story of `tests/sql` is flushed into files, and the data directory is asked.
 /// Guarantee: tables, views, functions and messages are as worked out by hand.
 #[test]
-fn questions_about_sealed_rows() {
-    ask_all(Place::Sealed, &[Store::directory]);
+fn questions_about_flushed_rows() {
+    check_all(RowLocation::Flushed, &[Store::directory]);
 }
 
-/// Scenario: the same stories are in a running server that has sealed nothing; the server is asked, and so is its data
+/// Scenario: the same stories are in a running server that has flushed nothing; the server is asked, and so is its data
 /// directory, by another process.
 /// Guarantee: the answers are the same.
 #[test]
 fn questions_about_hot_rows() {
-    ask_all(Place::Hot, &[Store::server, Store::directory]);
+    check_all(RowLocation::Hot, &[Store::server, Store::directory]);
 }
 
 /// Scenario: the first half of each story is in files, the second is hot; the server is asked.
 /// Guarantee: the answers are the same.
 #[test]
 fn questions_about_rows_in_both_places() {
-    ask_all(Place::Both, &[Store::server]);
+    check_all(RowLocation::Both, &[Store::server]);
 }
 
 /// Made by the generator, and by five stories.
@@ -88,7 +90,7 @@ fn the_fortnight_is_what_its_makers_make() {
 fn the_cookbook_is_true() {
     let page = std::fs::read_to_string(root().join("docs/sql.md")).expect("docs/sql.md");
     assert!(cookbook::questions(&page) >= 20, "only {} questions", cookbook::questions(&page));
-    let store = Store::new(Place::Sealed, Some(&root().join("examples/fortnight.ndjson")));
+    let store = Store::new(RowLocation::Flushed, Some(&root().join("examples/fortnight.ndjson")));
     check_expected("docs/sql.md", &cookbook::page(&page, &store.directory()));
 }
 
@@ -96,7 +98,7 @@ fn the_cookbook_is_true() {
 /// Guarantee: `traffic` has all five reports, and `error_rates` each call once: at the server when it reports them.
 #[test]
 fn a_call_that_both_sides_report_counts_once() {
-    let store = Store::new(Place::Hot, None);
+    let store = Store::new(RowLocation::Hot, None);
     let span = |number: i64, kind: i64, tool: &str| {
         json!({
             "traceId": format!("{number:032x}"), "spanId": format!("{:016x}", number * 10 + kind), "kind": kind,
@@ -117,9 +119,9 @@ fn a_call_that_both_sides_report_counts_once() {
     let agent = json!([span(1, CLIENT, "list"), span(2, CLIENT, "list"), span(3, CLIENT, "fetch")]);
     let tools = json!([span(1, SERVER, "list"), span(2, SERVER, "list")]);
     store.post_spans(&json!({"resourceSpans": [of("agent", agent), of("tools", tools)]}));
-    let asked = |sql: &str| store.server().answer(sql).expect(sql).rows;
-    let all = asked("SELECT service, operation, sum(calls) FROM traffic GROUP BY 1, 2 ORDER BY 1, 2");
+    let runner = |sql: &str| store.server().query(sql).expect(sql).rows;
+    let all = runner("SELECT service, operation, sum(calls) FROM traffic GROUP BY 1, 2 ORDER BY 1, 2");
     assert_eq!(all, [row!["agent", "fetch", 1], row!["agent", "list", 2], row!["tools", "list", 2]]);
-    let once = asked("SELECT service, operation, calls, p50_ms FROM error_rates ORDER BY 1, 2");
+    let once = runner("SELECT service, operation, calls, p50_ms FROM error_rates ORDER BY 1, 2");
     assert_eq!(once, [row!["agent", "fetch", 1, 37.5], row!["tools", "list", 2, 37.5]]);
 }

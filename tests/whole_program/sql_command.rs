@@ -4,8 +4,8 @@
 
 mod formats;
 mod mistakes;
-mod places;
 mod prompt;
+mod targets;
 
 use super::support::{Folder, Run, faultline, root};
 use std::path::Path;

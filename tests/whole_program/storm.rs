@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What every server of the storm is told: tables that are written often, queries that are ended soon.
+/// The flags of every server of the storm: frequent flushes, short queries.
 const ARGUMENTS: [&str; 10] = [
-    "--seal-after",
+    "--flush-after",
     "500ms",
     "--query-time",
     "4s",
-    "--grace",
+    "--vacuum-grace",
     "30s",
     "--keep-events",
     "400d",
@@ -83,7 +83,7 @@ fn nothing_breaks_in_a_storm() {
     assert!(sums.acknowledged > 0 && sums.statements > 0 && sums.highest.worker > 0, "{sums:?}");
 }
 
-/// What a storm did.
+/// The counts of a storm.
 #[derive(Debug, Default)]
 struct Sums {
     acknowledged: usize,

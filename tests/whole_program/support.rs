@@ -18,7 +18,7 @@ pub(crate) const NOTHING: &str = r#"{"level":"info","text":"started"}"#;
 /// Neither JSON nor logfmt.
 pub(crate) const UNREADABLE: &str = "{not json";
 
-/// What a run printed, and how it ended.
+/// The output of a run, and how it ended.
 pub(crate) struct Run {
     pub(crate) out: String,
     pub(crate) err: String,

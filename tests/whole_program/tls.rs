@@ -2,7 +2,7 @@
 //! psql, psycopg, ADBC, and our own commands.
 
 mod authority;
-mod doors;
+mod endpoints;
 mod mistakes;
 mod renewed;
 
@@ -36,7 +36,7 @@ impl Encrypted {
         format!("https://{}", self.at(listener))
     }
 
-    /// Whether curl gets an answer, and what it says.
+    /// Returns whether curl gets a response, and its text.
     fn curl(&self, arguments: &[&str]) -> (bool, String) {
         curl(&[&["--cacert", &*self.authority.certificate], arguments].concat())
     }
@@ -61,7 +61,7 @@ fn curl(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), said)
 }
 
-/// What psql says to one question.
+/// Returns the output of psql for one query.
 fn psql(connection: &str) -> String {
     let output = Command::new("psql")
         .args(["--no-psqlrc", "-Atw", connection, "-c", "SELECT 40 + 2"])

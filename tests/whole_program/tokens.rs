@@ -32,7 +32,7 @@ impl Tokens {
         Self { file, ingest, query, expired }
     }
 
-    /// Who comes: a kind of visitor, and what he has instead of the right token.
+    /// Returns the clients to try: a kind of client, and what it has instead of the right token.
     fn visitors<'t>(&'t self, right: &'t str, other: &'t str) -> [(&'static str, Option<&'t str>); 5] {
         [
             ("right", Some(right)),
@@ -110,7 +110,7 @@ fn every_route_asks_for_its_token() {
         "{reason=\"expired\"} 10",
         "{reason=\"scope\"} 10",
     ] {
-        assert!(metrics.contains(&format!("faultline_denied_total{counted}")), "{counted}");
+        assert!(metrics.contains(&format!("faultline_auth_denials_total{counted}")), "{counted}");
     }
     let said = server.said();
     let file = std::fs::read_to_string(&tokens.file).expect("the file");
@@ -154,19 +154,19 @@ fn every_port_asks_for_its_token() {
             "right" => ["otlp", "postgres", "flight"].iter().for_each(|door| says(door, "ok")),
             "other scope" => {
                 says("otlp", "permission_denied");
-                says("postgres", "not of the scope query");
-                says("flight", "not of the scope query");
+                says("postgres", "does not have the scope query");
+                says("flight", "does not have the scope query");
             }
             kind => {
                 says("otlp", "unauthenticated");
                 says(
                     "flight",
                     if kind == "missing" {
-                        "is needed"
+                        "is required"
                     } else if kind == "expired" {
                         "expired"
                     } else {
-                        "not known"
+                        "does not know the token"
                     },
                 );
                 // Without a password, the client gives up by itself.
@@ -175,7 +175,7 @@ fn every_port_asks_for_its_token() {
                     if kind == "expired" {
                         "expired"
                     } else if kind == "wrong" {
-                        "not known"
+                        "does not know the token"
                     } else {
                         "password"
                     },
@@ -194,8 +194,8 @@ fn every_port_asks_for_its_token() {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };
     assert_eq!(psql("analyst", &tokens.query), "42\n");
-    assert!(psql("nobody", &tokens.query).contains("not known here"));
-    assert!(psql("analyst", &tokens.ingest).contains("not known here"));
+    assert!(psql("nobody", &tokens.query).contains("does not know the token"));
+    assert!(psql("analyst", &tokens.ingest).contains("does not know the token"));
 }
 
 /// Scenario: our own commands against a server with tokens, with and without one; a new token and SIGHUP; a bad file.
@@ -220,7 +220,7 @@ fn our_own_commands_bring_their_token() {
     assert!(works, "{said}");
     let ask = ["sql", "--server", &web, "SELECT count(*) AS n FROM events"];
     let (works, said) = run(&ask, "");
-    assert!(!works && said.contains("a token of the scope query is needed"), "{said}");
+    assert!(!works && said.contains("a token with the scope query is required"), "{said}");
     let (works, said) = run(&ask, &tokens.query);
     assert!(works && said.starts_with("n\n1\n"), "{said}");
 
@@ -290,7 +290,7 @@ fn nobody_is_let_in_by_accident() {
     let mode = std::fs::metadata(&file).expect("the file").permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     let run = faultline(&["token", "new", "--name", "a", "--scope", "query", "--tokens", &file]).ends_with(1);
-    assert!(run.err.contains("is there twice") && run.out.is_empty(), "{}", run.err);
+    assert!(run.err.contains("is defined twice") && run.out.is_empty(), "{}", run.err);
 }
 
 /// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end, all of
@@ -308,7 +308,7 @@ fn a_revoked_token_ends_what_it_has_opened() {
     let less = format!("{other_entry}{}", former.replace("\"query\"", "\"ingest\""));
     let server = Server::start_with(&folder, &["--tokens", &file]);
     let addresses = ["web", "postgres", "flight"].map(|name| server.address(name).to_string());
-    for (left, why) in [(&left, "not known"), (&less, "not of the scope query")] {
+    for (left, why) in [(&left, "does not know the token"), (&less, "does not have the scope query")] {
         std::fs::write(&file, &all).expect("the tokens");
         server.signal("HUP");
         let bearer = format!("Bearer {token}");

@@ -1,6 +1,6 @@
 //! `/metrics`: everything in Prometheus's text format.
 
-use super::health::{Doors, Families, Health, float};
+use super::health::{EndpointMetrics, Families, HealthCollector, to_f64};
 use super::names;
 use crate::pipeline::Pipeline;
 use axum::Router;
@@ -18,11 +18,11 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
 use std::collections::HashMap;
 use std::io::Write;
-use store::keeper::Keeper;
+use store::maintenance::Maintenance;
 
 /// Puts all metrics together.
 pub struct Exporter {
-    health: Health,
+    health: HealthCollector,
     descriptions: Vec<Desc>,
 }
 
@@ -31,24 +31,29 @@ impl Exporter {
     ///
     /// # Errors
     /// When a name is not one, which would be a defect.
-    pub fn new(pipeline: Pipeline, keeper: Keeper, log_limit: u64, doors: Doors) -> prometheus::Result<Self> {
+    pub fn new(
+        pipeline: Pipeline,
+        maintenance: Maintenance,
+        wal_limit: u64,
+        endpoints: EndpointMetrics,
+    ) -> prometheus::Result<Self> {
         let describe = |metric: &names::Metric| {
             let labels = metric.labels.iter().map(|label| (*label).to_owned()).collect();
-            Desc::new(metric.name.to_owned(), metric.about.to_owned(), labels, HashMap::new())
+            Desc::new(metric.name.to_owned(), metric.help.to_owned(), labels, HashMap::new())
         };
         let descriptions = names::ALL.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(Self { health: Health { pipeline, keeper, log_limit, doors }, descriptions })
+        Ok(Self { health: HealthCollector { pipeline, maintenance, wal_limit, endpoints }, descriptions })
     }
 
-    fn of_services(&self) -> Vec<MetricFamily> {
+    fn collect_services(&self) -> Vec<MetricFamily> {
         let pipeline = &self.health.pipeline;
-        let mut meter = pipeline.metrics().current();
-        meter.expire(pipeline.now());
-        let mut families = Families(meter.collect());
-        families.one(&names::SERIES, float(meter.series() as u64));
-        families.one(&names::SERIES_LIMIT, float(meter.rooms.most_series() as u64));
-        let capped = meter.capped().into_iter().map(|(metric, times)| (vec![metric], float(times)));
-        families.many(&names::CAPPED_LABELS, capped);
+        let mut registry = pipeline.metrics().current();
+        registry.expire(pipeline.now());
+        let mut families = Families(registry.collect());
+        families.scalar(&names::SERIES, to_f64(registry.series() as u64));
+        families.scalar(&names::SERIES_LIMIT, to_f64(registry.series_limits.max_series() as u64));
+        let capped = registry.capped().into_iter().map(|(metric, times)| (vec![metric], to_f64(times)));
+        families.labeled(&names::CAPPED_LABELS, capped);
         families.0
     }
 }
@@ -59,7 +64,7 @@ impl Collector for Exporter {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let mut families = self.of_services();
+        let mut families = self.collect_services();
         families.extend(self.health.collect());
         families
     }

@@ -1,33 +1,36 @@
 //! The series of one metric, as many as there may be.
 //!
-//! Label values come from what was sent, so somebody could send a million. What always holds: a service has at most
-//! `each` series, all together at most `most` and those of the service `_other`; what does not fit is counted all the
+//! Label values come from what was sent, so somebody could send a million. What always holds: a service has at total
+//! `per_service` series, all together at total `total` and those of the service `_other`; what does not fit is counted all the
 //! same, under the label value `_other`.
 
-use super::names::{LEARNT, Metric, OTHER};
+use super::names::{DYNAMIC_LABELS, Metric, OTHER};
 use prometheus::proto::{LabelPair, MetricFamily};
 use std::collections::HashMap;
 
 /// Stands between the values of a series, and in none of them.
-const BETWEEN: char = '\u{1f}';
+const SEPARATOR: char = '\u{1f}';
 /// Longer values are cut.
-const VALUE_BYTES: usize = 128;
+const MAX_VALUE_BYTES: usize = 128;
 
 /// How many series a metric may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct SeriesLimit {
     /// Of one service.
-    pub(super) each: usize,
+    pub(super) per_service: usize,
     /// Of all.
-    pub(super) most: usize,
+    pub(super) total: usize,
 }
 
-impl Room {
+impl SeriesLimit {
     /// The same part of another whole. What one service may have grows with the whole, and does not shrink with it.
     pub(super) const fn scaled(self, whole: usize, of: usize) -> Self {
-        let most = scaled(self.most, whole, of);
-        let each = scaled(self.each, whole, of);
-        Self { each: if each > self.each { each } else { self.each }, most }
+        let total = scaled(self.total, whole, of);
+        let per_service = scaled(self.per_service, whole, of);
+        Self {
+            per_service: if per_service > self.per_service { per_service } else { self.per_service },
+            total,
+        }
     }
 }
 
@@ -36,72 +39,72 @@ const fn scaled(part: usize, whole: usize, of: usize) -> usize {
     if scaled > usize::MAX as u128 { usize::MAX } else { scaled as usize }
 }
 
-/// The series of one metric, each with its value. The first label is the service.
+/// The series of one metric, `per_service` with its value. The first label is the service.
 #[derive(Debug)]
 pub(super) struct Family<V> {
     metric: &'static Metric,
-    room: Room,
+    limit: SeriesLimit,
     /// By the values of the labels.
     series: HashMap<Box<str>, V>,
     by_service: HashMap<Box<str>, usize>,
     /// How often a value had to be replaced.
     capped: u64,
     /// The values of the series that is looked for.
-    sought: String,
+    key: String,
 }
 
 impl<V: Default> Family<V> {
-    pub(super) fn new(metric: &'static Metric, room: Room) -> Self {
+    pub(super) fn new(metric: &'static Metric, limit: SeriesLimit) -> Self {
         Self {
             metric,
-            room,
+            limit,
             series: HashMap::new(),
             by_service: HashMap::new(),
             capped: 0,
-            sought: String::new(),
+            key: String::new(),
         }
     }
 
-    /// The value of a series, which is made if there is room; else of the one that it is a part of.
-    pub(super) fn at(&mut self, values: &[&str]) -> &mut V {
+    /// The value of a series, which is made if there is limit; else of the one that it is a part of.
+    pub(super) fn get_or_insert(&mut self, values: &[&str]) -> &mut V {
         let service = values.first().copied().unwrap_or_default();
-        self.seek(values);
-        if !self.series.contains_key(&*self.sought) {
-            let has_room = self.series.len() < self.room.most;
-            if !has_room || self.by_service.get(service).copied().unwrap_or(0) >= self.room.each {
-                self.seek_a_whole(values, has_room);
+        self.build_key(values);
+        if !self.series.contains_key(&*self.key) {
+            let has_room = self.series.len() < self.limit.total;
+            if !has_room || self.by_service.get(service).copied().unwrap_or(0) >= self.limit.per_service {
+                self.build_overflow_key(values, has_room);
                 self.capped += 1;
             }
         }
-        if !self.series.contains_key(&*self.sought) {
-            let service = self.sought.split(BETWEEN).next().unwrap_or_default();
+        if !self.series.contains_key(&*self.key) {
+            let service = self.key.split(SEPARATOR).next().unwrap_or_default();
             *self.by_service.entry(service.into()).or_default() += 1;
         }
-        self.series.entry(self.sought.as_str().into()).or_default()
+        self.series.entry(self.key.as_str().into()).or_default()
     }
 
-    /// Seeks what a series without room is a part of: the rest of its service, or of all services.
-    fn seek_a_whole(&mut self, values: &[&str], has_room: bool) {
-        let folded = |from: usize| -> Vec<&str> {
+    /// Seeks what a series without limit is a part of: the rest of its service, or of all services.
+    fn build_overflow_key(&mut self, values: &[&str], has_room: bool) {
+        let with_other = |from: usize| -> Vec<&str> {
             let labels = self.metric.labels.iter().zip(values).enumerate();
-            let is_learnt = |place: usize, label: &str| place >= from && LEARNT.contains(&label);
-            labels.map(|(at, (label, value))| if is_learnt(at, label) { OTHER } else { *value }).collect()
+            let is_dynamic = |index: usize, label: &str| index >= from && DYNAMIC_LABELS.contains(&label);
+            labels.map(|(at, (label, value))| if is_dynamic(at, label) { OTHER } else { *value }).collect()
         };
-        let (of_service, of_all) = (folded(1), folded(0));
-        self.seek(&of_service);
-        if !has_room && !self.series.contains_key(&*self.sought) {
-            self.seek(&of_all);
+        let (of_service, of_all) = (with_other(1), with_other(0));
+        self.build_key(&of_service);
+        if !has_room && !self.series.contains_key(&*self.key) {
+            self.build_key(&of_all);
         }
     }
 
-    fn seek(&mut self, values: &[&str]) {
-        self.sought.clear();
-        for (place, value) in values.iter().enumerate() {
-            if place > 0 {
-                self.sought.push(BETWEEN);
+    fn build_key(&mut self, values: &[&str]) {
+        self.key.clear();
+        for (index, value) in values.iter().enumerate() {
+            if index > 0 {
+                self.key.push(SEPARATOR);
             }
-            let value = &value[..value.floor_char_boundary(VALUE_BYTES)];
-            self.sought.extend(value.chars().filter(|character| *character != BETWEEN));
+            let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES)];
+            self.key.extend(value.chars().filter(|character| *character != SEPARATOR));
         }
     }
 
@@ -110,7 +113,8 @@ impl<V: Default> Family<V> {
         let by_service = &mut self.by_service;
         self.series.retain(|values, value| {
             let keeps = is_kept(value);
-            if !keeps && let Some(count) = values.split(BETWEEN).next().and_then(|of| by_service.get_mut(of))
+            if !keeps
+                && let Some(count) = values.split(SEPARATOR).next().and_then(|of| by_service.get_mut(of))
             {
                 *count -= 1;
             }
@@ -138,7 +142,7 @@ impl<V: Default> Family<V> {
         write: impl Fn(&V, &mut prometheus::proto::Metric) -> bool,
     ) -> MetricFamily {
         let exported = self.series.iter().filter_map(|(values, value)| {
-            let mut series = series(metric, values.split(BETWEEN));
+            let mut series = series(metric, values.split(SEPARATOR));
             write(value, &mut series).then_some(series)
         });
         let mut family = empty(metric);
@@ -151,7 +155,7 @@ impl<V: Default> Family<V> {
 pub(super) fn empty(metric: &Metric) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(metric.name.to_owned());
-    family.set_help(metric.about.to_owned());
+    family.set_help(metric.help.to_owned());
     family.set_field_type(metric.kind);
     family
 }
@@ -177,7 +181,7 @@ mod tests {
 
     fn values(family: &Family<u64>) -> Vec<(String, u64)> {
         let mut values: Vec<_> =
-            family.series.iter().map(|(key, value)| (key.replace(BETWEEN, " "), *value)).collect();
+            family.series.iter().map(|(key, value)| (key.replace(SEPARATOR, " "), *value)).collect();
         values.sort();
         values
     }
@@ -190,16 +194,16 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted_as_other() {
-        let mut family = Family::<u64>::new(&names::QUOTA_EVENTS, Room { each: 2, most: 5 });
+        let mut family = Family::<u64>::new(&names::QUOTA_EVENTS, SeriesLimit { per_service: 2, total: 5 });
         for metric in ["a", "b", "c", "d", "a"] {
-            *family.at(&["one", metric, "pause"]) += 1;
+            *family.get_or_insert(&["one", metric, "pause"]) += 1;
         }
         expect(&family, &[("one _other pause", 2), ("one a pause", 2), ("one b pause", 1)]);
         for service in ["two", "three", "four", "five"] {
-            *family.at(&[service, "a", "warning"]) += 1;
+            *family.get_or_insert(&[service, "a", "warning"]) += 1;
         }
-        *family.at(&["one", "e", "pause"]) += 1;
-        *family.at(&["one", "e", "warning"]) += 1;
+        *family.get_or_insert(&["one", "e", "pause"]) += 1;
+        *family.get_or_insert(&["one", "e", "warning"]) += 1;
         expect(
             &family,
             &[
@@ -216,19 +220,19 @@ mod tests {
 
     #[test]
     fn room_that_is_given_back_is_used_again() {
-        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 1, most: 2 });
-        *family.at(&["one", "a"]) = 1;
-        *family.at(&["one", "b"]) = 2;
+        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, SeriesLimit { per_service: 1, total: 2 });
+        *family.get_or_insert(&["one", "a"]) = 1;
+        *family.get_or_insert(&["one", "b"]) = 2;
         expect(&family, &[("one _other", 2), ("one a", 1)]);
         family.retain(|_| false);
-        *family.at(&["one", "b"]) = 3;
+        *family.get_or_insert(&["one", "b"]) = 3;
         expect(&family, &[("one b", 3)]);
     }
 
     #[test]
     fn values_are_cut_and_never_run_into_each_other() {
-        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, Room { each: 9, most: 9 });
-        *family.at(&[&"ü".repeat(100), "a\u{1f}b"]) = 1;
+        let mut family = Family::<u64>::new(&names::QUOTA_USAGE, SeriesLimit { per_service: 9, total: 9 });
+        *family.get_or_insert(&[&"ü".repeat(100), "a\u{1f}b"]) = 1;
         assert_eq!(values(&family)[0].0, format!("{} ab", "ü".repeat(64)));
         let exported = family.counters();
         assert_eq!(exported.get_metric()[0].get_label()[1].value(), "ab");

@@ -2,42 +2,42 @@
 
 use super::family::{empty, series};
 use super::names::{self, Metric};
-use super::value;
+use super::proto_values;
 use crate::counters::{Counters, RECORD_REASONS, SourceCounters};
 use crate::pipeline::Pipeline;
-use crate::receive::server::Connections;
-use crate::refusal::Cause;
+use crate::rejection::RejectionReason;
 use crate::source::Source;
-use crate::web;
-use access::Gate;
-use access::tls::Tls;
+use crate::status_api;
+use auth::listener::{ConnectionStats, ListenerProtocol, ProtocolStats};
+use auth::tls::Tls;
+use auth::{Authenticator, ConnectionLimit};
 use prometheus::proto::MetricFamily;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
-use store::keeper::{Keeper, KeeperStats};
-use store::lake::Expired;
-use store::log::{FSYNC_BOUNDS, LogStats};
+use store::delta::Expired;
+use store::maintenance::{Maintenance, MaintenanceStats};
+use store::wal::{FSYNC_BOUNDS, WalStats};
 
 /// What queries did so far.
 #[derive(Debug, Default)]
-pub struct Queries {
+pub struct QueryStats {
     /// How many are running.
     pub running: u64,
     /// By where they came in.
-    pub doors: Vec<QueriesOfDoor>,
+    pub protocols: Vec<ProtocolQueryStats>,
 }
 
 /// What the queries of one door did so far.
 #[derive(Debug, Default)]
-pub struct QueriesOfDoor {
+pub struct ProtocolQueryStats {
     /// Its name.
-    pub door: &'static str,
-    /// Queries that were answered.
-    pub answered: u64,
-    /// Queries that were refused, or went wrong.
+    pub protocol: &'static str,
+    /// `QueryStats` that were answered.
+    pub succeeded: u64,
+    /// `QueryStats` that were refused, or went wrong.
     pub failed: u64,
-    /// Queries that were left before they had ended.
+    /// `QueryStats` that were left before they had ended.
     pub stopped: u64,
     /// How long all of them ran.
     pub time: Duration,
@@ -46,208 +46,233 @@ pub struct QueriesOfDoor {
 }
 
 /// Who comes in, and what they do there.
-pub struct Doors {
+pub struct EndpointMetrics {
     /// Who is let in.
-    pub gate: Arc<Gate>,
+    pub authenticator: Arc<Authenticator>,
     /// How many come.
-    pub connections: Arc<Connections>,
+    pub connections: Arc<ConnectionStats>,
     /// What they encrypt with.
     pub tls: Option<Arc<Tls>>,
     /// What was asked so far.
-    pub queries: Box<dyn Fn() -> Queries + Send + Sync>,
+    pub queries: Box<dyn Fn() -> QueryStats + Send + Sync>,
 }
 
-impl Doors {
+impl EndpointMetrics {
     fn collect(&self, families: &mut Families) {
-        families.one(&names::CONNECTIONS, float(self.connections.open()));
-        families.one(&names::CONNECTIONS_OPENED, float(self.connections.opened()));
-        let refused = self.connections.refused_by_reason();
-        let refused = refused.map(|(full, count)| (vec![full.as_str()], float(count)));
-        families.many(&names::CONNECTIONS_REFUSED, refused);
-        families.one(&names::CONNECTIONS_RESERVED, float(self.connections.reserved()));
-        let denied = self.gate.denials().map(|(reason, count)| (vec![reason.as_str()], float(count)));
-        families.many(&names::DENIED, denied);
-        families.one(&names::TLS_FAILURES, float(self.tls.as_ref().map_or(0, |tls| tls.failures())));
-        if let Some(expires) = self.tls.as_ref().and_then(|tls| tls.expires()) {
-            families.one(&names::TLS_EXPIRY, expires as f64);
+        self.collect_connections(families);
+        let denied =
+            self.authenticator.denial_counts().map(|(reason, count)| (vec![reason.as_str()], to_f64(count)));
+        families.labeled(&names::AUTH_DENIALS, denied);
+        families.scalar(&names::TLS_FAILURES, to_f64(self.tls.as_ref().map_or(0, |tls| tls.failures())));
+        if let Some(expires) = self.tls.as_ref().and_then(|tls| tls.expires_at()) {
+            families.scalar(&names::TLS_EXPIRY, expires as f64);
         }
-        of_queries(&(self.queries)(), families);
+        collect_queries(&(self.queries)(), families);
+    }
+
+    fn collect_connections(&self, families: &mut Families) {
+        let by_protocol = |read: fn(&ProtocolStats) -> u64| {
+            let counts = self.connections.by_protocol(read);
+            counts.map(|(protocol, count)| (vec![protocol.as_str()], to_f64(count)))
+        };
+        families.labeled(&names::CONNECTIONS, by_protocol(ProtocolStats::open));
+        families.labeled(&names::CONNECTIONS_OPENED, by_protocol(ProtocolStats::opened));
+        families.labeled(&names::CONNECTIONS_RESERVED, by_protocol(ProtocolStats::reserved));
+        families.labeled(&names::CONNECTION_ACCEPT_ERRORS, by_protocol(ProtocolStats::accept_errors));
+        let rejected = ListenerProtocol::ALL.into_iter().flat_map(|protocol| {
+            ConnectionLimit::ALL.map(|limit| {
+                let count = self.connections.of(protocol).rejected_by(limit);
+                (vec![protocol.as_str(), limit.as_str()], to_f64(count))
+            })
+        });
+        families.labeled(&names::CONNECTIONS_REJECTED, rejected);
     }
 }
 
 /// What is looked at.
-pub(super) struct Health {
+pub(super) struct HealthCollector {
     pub(super) pipeline: Pipeline,
-    pub(super) keeper: Keeper,
+    pub(super) maintenance: Maintenance,
     /// What the log may take on disk.
-    pub(super) log_limit: u64,
-    pub(super) doors: Doors,
+    pub(super) wal_limit: u64,
+    pub(super) endpoints: EndpointMetrics,
 }
 
-impl Health {
+impl HealthCollector {
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
         let mut families = Families::default();
-        self.received(&mut families);
-        self.read(&mut families);
-        self.process(&mut families);
-        of_log(&self.pipeline.log_stats(), self.log_limit, &mut families);
-        self.hot(&mut families);
-        of_keeper(&self.keeper.stats(), &mut families);
-        self.doors.collect(&mut families);
+        self.collect_received(&mut families);
+        self.collect_inputs(&mut families);
+        self.collect_process(&mut families);
+        collect_wal(&self.pipeline.wal_stats(), self.wal_limit, &mut families);
+        self.collect_buffer(&mut families);
+        collect_maintenance(&self.maintenance.stats(), &mut families);
+        self.endpoints.collect(&mut families);
         families.0
     }
 
-    fn received(&self, families: &mut Families) {
+    fn collect_received(&self, families: &mut Families) {
         let counters = self.pipeline.counters();
         let by_source = |read: fn(&SourceCounters) -> u64| {
-            Source::ALL.map(|source| (vec![source.as_str()], float(read(counters.of(source)))))
+            Source::ALL.map(|source| (vec![source.as_str()], to_f64(read(counters.of(source)))))
         };
-        families.many(&names::RECEIVED_REQUESTS, by_source(|source| source.requests.get()));
-        families.many(&names::RECEIVED_BYTES, by_source(|source| source.wire_bytes.get()));
-        families.many(
+        families.labeled(&names::RECEIVED_REQUESTS, by_source(|source| source.requests.get()));
+        families.labeled(&names::RECEIVED_BYTES, by_source(|source| source.wire_bytes.get()));
+        families.labeled(
             &names::RECEIVED_RECORDS,
             by_source(|source| source.accepted.get() + source.rejected.get()),
         );
-        families.many(&names::REPEATED_RECORDS, by_source(|source| source.repeats.get()));
-        families.many(&names::REPLACED_TIMES, by_source(|source| source.times_replaced.get()));
+        families.labeled(&names::IGNORED_POINTS, by_source(|source| source.ignored.get()));
+        families.labeled(&names::DUPLICATE_RECORDS, by_source(|source| source.duplicates.get()));
+        families.labeled(&names::REPLACED_TIMESTAMPS, by_source(|source| source.times_replaced.get()));
         let by_word = |words: &'static [&'static str], read: fn(&SourceCounters, usize) -> u64| {
             Source::ALL.into_iter().flat_map(move |source| {
                 let counters = counters.of(source);
-                let word = move |(place, word): (usize, &&'static str)| {
-                    (vec![source.as_str(), *word], float(read(counters, place)))
+                let word = move |(index, word): (usize, &&'static str)| {
+                    (vec![source.as_str(), *word], to_f64(read(counters, index)))
                 };
                 words.iter().enumerate().map(word)
             })
         };
-        const CAUSES: [&str; Cause::ALL.len()] = {
-            let mut words = [""; Cause::ALL.len()];
-            let mut place = 0;
-            while place < words.len() {
-                words[place] = Cause::ALL[place].as_str();
-                place += 1;
+        const REASONS: [&str; RejectionReason::ALL.len()] = {
+            let mut words = [""; RejectionReason::ALL.len()];
+            let mut index = 0;
+            while index < words.len() {
+                words[index] = RejectionReason::ALL[index].as_str();
+                index += 1;
             }
             words
         };
-        families.many(&names::REFUSED_REQUESTS, by_word(&CAUSES, |source, at| source.refused[at].get()));
-        families.many(&names::UNRECOGNIZED, by_word(&RECORD_REASONS, |source, at| source.reasons[at].get()));
+        families.labeled(
+            &names::REJECTED_REQUESTS,
+            by_word(&REASONS, |source, at| source.rejected_requests[at].get()),
+        );
+        families
+            .labeled(&names::UNRECOGNIZED, by_word(&RECORD_REASONS, |source, at| source.reasons[at].get()));
     }
 
     /// What we read ourselves.
-    fn read(&self, families: &mut Families) {
+    fn collect_inputs(&self, families: &mut Families) {
         let Counters { files, stdin, .. } = self.pipeline.counters();
-        families.one(&names::FILES_OPEN, float(files.open.get()));
-        families.one(&names::FILES_WAITING, float(files.waiting.get()));
-        families.one(&names::FILE_LINES, float(files.lines.get()));
-        families.one(&names::FILE_BYTES, float(files.bytes.get()));
-        families.one(&names::FILE_LAG, float(files.lag.get()));
+        families.scalar(&names::FILES_OPEN, to_f64(files.open.get()));
+        families.scalar(&names::FILES_WAITING, to_f64(files.waiting.get()));
+        families.scalar(&names::FILE_LINES, to_f64(files.lines.get()));
+        families.scalar(&names::FILE_BYTES, to_f64(files.bytes.get()));
+        families.scalar(&names::FILE_LAG, to_f64(files.lag.get()));
         let changes = [
             ("rotated", &files.rotations),
             ("truncated", &files.truncations),
             ("copied", &files.copies),
             ("archived", &files.archives),
         ];
-        families.many(&names::FILE_CHANGES, changes.map(|(word, count)| (vec![word], float(count.get()))));
-        families.one(&names::FILES_UNREADABLE, float(files.unreadable.get()));
-        families.one(&names::FILE_RECORDS_SKIPPED, float(files.skipped.get()));
+        families
+            .labeled(&names::FILE_CHANGES, changes.map(|(word, count)| (vec![word], to_f64(count.get()))));
+        families.scalar(&names::FILE_READ_ERRORS, to_f64(files.unreadable.get()));
+        families.scalar(&names::FILE_RECORDS_SKIPPED, to_f64(files.skipped.get()));
         let lines = [("stored", &stdin.lines), ("dropped", &stdin.dropped)];
-        families.many(&names::STDIN_LINES, lines.map(|(word, count)| (vec![word], float(count.get()))));
-        families.one(&names::STDIN_BYTES, float(stdin.bytes.get()));
+        families.labeled(&names::STDIN_LINES, lines.map(|(word, count)| (vec![word], to_f64(count.get()))));
+        families.scalar(&names::STDIN_BYTES, to_f64(stdin.bytes.get()));
     }
 
-    fn process(&self, families: &mut Families) {
+    fn collect_process(&self, families: &mut Families) {
         let counters = self.pipeline.counters();
-        families.one(&names::ANSWERED_AGAIN, float(counters.answered_again.get()));
-        families.one(&names::SAMPLES_DROPPED, float(counters.samples_dropped.get()));
-        families.one(&names::PANICS, float(counters.panics.get()));
-        families.one(&names::UNREADABLE_RECORDS, float(counters.unreadable_records.get()));
-        families.one(&names::READY, flag(web::is_ready(&self.pipeline, &self.keeper)));
-        families.many(&names::BUILD_INFO, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
+        families.scalar(&names::IDEMPOTENT_REPLAYS, to_f64(counters.idempotent_replays.get()));
+        families.scalar(&names::REJECT_SAMPLES_DROPPED, to_f64(counters.samples_dropped.get()));
+        families.scalar(&names::PANICS, to_f64(counters.panics.get()));
+        families.scalar(&names::WAL_UNREADABLE_RECORDS, to_f64(counters.unreadable_records.get()));
+        families.scalar(&names::READY, bool_to_f64(status_api::is_ready(&self.pipeline, &self.maintenance)));
+        families.labeled(&names::BUILD_INFO, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
     }
 
-    fn hot(&self, families: &mut Families) {
+    fn collect_buffer(&self, families: &mut Families) {
         let hot = self.pipeline.hot();
         let size = hot.size();
-        families.one(&names::HOT_BYTES, float(size.bytes as u64));
-        families.one(&names::HOT_EVENTS, float(size.events));
-        families.one(&names::HOT_EVICTED, float(size.evicted));
-        families.one(&names::UNSEALED, hot.age().unwrap_or_default().as_secs_f64());
+        families.scalar(&names::BUFFER_BYTES, to_f64(size.bytes as u64));
+        families.scalar(&names::BUFFER_EVENTS, to_f64(size.events));
+        families.scalar(&names::BUFFER_EVICTED_RECORDS, to_f64(size.evicted));
+        families.scalar(&names::BUFFER_AGE, hot.age().unwrap_or_default().as_secs_f64());
     }
 }
 
-fn of_log(log: &LogStats, limit: u64, families: &mut Families) {
-    families.one(&names::LOG_BYTES, float(log.bytes));
-    families.one(&names::LOG_LIMIT, float(limit));
-    families.one(&names::LOG_SEGMENTS, float(log.segments));
-    families.one(&names::LOG_FULL, flag(log.full));
-    families.one(&names::LOG_FAILING, flag(log.failing));
-    families.one(&names::LOG_RECORDS, float(log.records));
-    families.one(&names::LOG_WRITTEN, float(log.record_bytes));
-    families.one(&names::LOG_FSYNC_MAX, float(log.fsync_max_micros) / 1e6);
+fn collect_wal(wal: &WalStats, limit: u64, families: &mut Families) {
+    families.scalar(&names::WAL_BYTES, to_f64(wal.bytes));
+    families.scalar(&names::WAL_LIMIT, to_f64(limit));
+    families.scalar(&names::WAL_SEGMENTS, to_f64(wal.segments));
+    families.scalar(&names::WAL_FULL, bool_to_f64(wal.full));
+    families.scalar(&names::WAL_FAILING, bool_to_f64(wal.failing));
+    families.scalar(&names::WAL_RECORDS, to_f64(wal.records));
+    families.scalar(&names::WAL_WRITTEN_BYTES, to_f64(wal.record_bytes));
+    families.scalar(&names::WAL_FSYNC_MAX, to_f64(wal.fsync_max_micros) / 1e6);
     let refused = [
-        ("full", log.refused_full),
-        ("no_space", log.refused_no_space),
-        ("io", log.refused_io),
-        ("displaced", log.refused_displaced),
-        ("stale", log.refused_stale),
-        ("too_large", log.refused_too_large),
+        ("full", wal.refused_full),
+        ("no_space", wal.refused_no_space),
+        ("io", wal.refused_io),
+        ("displaced", wal.refused_displaced),
+        ("stale", wal.refused_stale),
+        ("too_large", wal.refused_too_large),
     ];
-    families.many(&names::LOG_REFUSED, refused.map(|(reason, count)| (vec![reason], float(count))));
+    families
+        .labeled(&names::WAL_REJECTED_RECORDS, refused.map(|(reason, count)| (vec![reason], to_f64(count))));
     let mut sum = 0;
-    let within = FSYNC_BOUNDS.iter().zip(log.fsync_buckets).map(|(bound, count)| {
+    let within = FSYNC_BOUNDS.iter().zip(wal.fsync_buckets).map(|(bound, count)| {
         sum += count;
-        (float(*bound) / 1e6, sum)
+        (to_f64(*bound) / 1e6, sum)
     });
-    let histogram = value::buckets(within, log.fsync_buckets.iter().sum(), float(log.fsync_micros) / 1e6);
-    families.histograms(&names::LOG_FSYNC, [(vec![], histogram)]);
+    let histogram = proto_values::cumulative_histogram(
+        within,
+        wal.fsync_buckets.iter().sum(),
+        to_f64(wal.fsync_micros) / 1e6,
+    );
+    families.histograms(&names::WAL_FSYNC, [(vec![], histogram)]);
 }
 
-fn of_keeper(stats: &KeeperStats, families: &mut Families) {
-    let KeeperStats { sealed, kept, .. } = stats;
-    families.one(&names::SEALS, float(stats.seals));
-    families.one(&names::SEAL_SECONDS, stats.seal_time.as_secs_f64());
-    families.one(&names::SEAL_MAX, stats.longest_seal.as_secs_f64());
-    families.one(&names::SEALED_ROWS, float(sealed.rows));
-    families.one(&names::SEALED_BYTES, float(sealed.bytes));
-    families.one(&names::SEALED_FILES, float(sealed.files));
-    families.one(&names::SEAL_FAILURES, float(stats.seal_failures));
-    families.one(&names::SEAL_FAILING, flag(stats.is_seal_failing));
-    families.one(&names::COMPACTED_FILES, float(kept.merged));
-    families.one(&names::COMPACTED_BYTES, float(kept.merged_bytes));
-    families.one(&names::EXPIRED_FILES, float(kept.expired.files));
+fn collect_maintenance(stats: &MaintenanceStats, families: &mut Families) {
+    let MaintenanceStats { flushed, kept, .. } = stats;
+    families.scalar(&names::FLUSHES, to_f64(stats.flushes));
+    families.scalar(&names::FLUSH_SECONDS, stats.flush_time.as_secs_f64());
+    families.scalar(&names::FLUSH_MAX, stats.longest_flush.as_secs_f64());
+    families.scalar(&names::FLUSHED_ROWS, to_f64(flushed.rows));
+    families.scalar(&names::FLUSHED_BYTES, to_f64(flushed.bytes));
+    families.scalar(&names::FLUSHED_FILES, to_f64(flushed.files));
+    families.scalar(&names::FLUSH_FAILURES, to_f64(stats.flush_failures));
+    families.scalar(&names::FLUSH_FAILING, bool_to_f64(stats.is_flush_failing));
+    families.scalar(&names::COMPACTED_FILES, to_f64(kept.merged));
+    families.scalar(&names::COMPACTED_BYTES, to_f64(kept.merged_bytes));
+    families.scalar(&names::EXPIRED_FILES, to_f64(kept.expired.files));
     let by_table = |read: fn(&Expired) -> u64| {
         let expired = Table::ALL.into_iter().zip(&stats.expired);
-        expired.map(move |(table, expired)| (vec![table.name()], float(read(expired))))
+        expired.map(move |(table, expired)| (vec![table.name()], to_f64(read(expired))))
     };
-    families.many(&names::EXPIRED_ROWS, by_table(|expired| expired.rows));
-    families.many(&names::EXPIRED_PARTITIONS, by_table(|expired| expired.days));
-    families.one(&names::VACUUMED_FILES, float(kept.vacuumed.files));
-    families.one(&names::VACUUMED_BYTES, float(kept.vacuumed.bytes));
-    families.one(&names::CHECKPOINTS, float(kept.checkpoints));
-    families.one(&names::MAINTENANCE_HELD, flag(stats.clock.is_held));
-    families.one(&names::CLOCK_JUMPS, float(stats.clock.jumps));
-    families.one(&names::CLOCK_OFFSET, stats.clock.offset_us as f64 / 1e6);
-    families.one(&names::UPKEEP_SECONDS, stats.upkeep_time.as_secs_f64());
-    families.one(&names::UPKEEP_FAILURES, float(stats.upkeep_failures));
+    families.labeled(&names::EXPIRED_ROWS, by_table(|expired| expired.rows));
+    families.labeled(&names::EXPIRED_PARTITIONS, by_table(|expired| expired.days));
+    families.scalar(&names::VACUUMED_FILES, to_f64(kept.vacuumed.files));
+    families.scalar(&names::VACUUMED_BYTES, to_f64(kept.vacuumed.bytes));
+    families.scalar(&names::CHECKPOINTS, to_f64(kept.checkpoints));
+    families.scalar(&names::MAINTENANCE_PAUSED, bool_to_f64(stats.clock.is_held));
+    families.scalar(&names::CLOCK_JUMPS, to_f64(stats.clock.jumps));
+    families.scalar(&names::CLOCK_OFFSET, stats.clock.offset_us as f64 / 1e6);
+    families.scalar(&names::MAINTENANCE_SECONDS, stats.maintenance_time.as_secs_f64());
+    families.scalar(&names::MAINTENANCE_FAILURES, to_f64(stats.maintenance_failures));
     let Some(tables) = &stats.tables else { return };
-    let by_table = |read: fn(&store::keeper::TableSize) -> u64| {
-        Table::ALL.into_iter().zip(tables).map(move |(table, size)| (vec![table.name()], float(read(size))))
+    let by_table = |read: fn(&store::maintenance::TableSize) -> u64| {
+        Table::ALL.into_iter().zip(tables).map(move |(table, size)| (vec![table.name()], to_f64(read(size))))
     };
-    families.many(&names::TABLE_FILES, by_table(|size| size.files));
-    families.many(&names::TABLE_ROWS, by_table(|size| size.rows));
-    families.many(&names::TABLE_BYTES, by_table(|size| size.bytes));
+    families.labeled(&names::TABLE_FILES, by_table(|size| size.files));
+    families.labeled(&names::TABLE_ROWS, by_table(|size| size.rows));
+    families.labeled(&names::TABLE_BYTES, by_table(|size| size.bytes));
 }
 
-fn of_queries(queries: &Queries, families: &mut Families) {
-    families.one(&names::QUERIES_RUNNING, float(queries.running));
-    let outcomes = queries.doors.iter().flat_map(|of| {
-        let ends = [("ok", of.answered), ("failed", of.failed), ("stopped", of.stopped)];
-        ends.map(|(outcome, count)| (vec![of.door, outcome], float(count)))
+fn collect_queries(queries: &QueryStats, families: &mut Families) {
+    families.scalar(&names::QUERIES_RUNNING, to_f64(queries.running));
+    let outcomes = queries.protocols.iter().flat_map(|stats| {
+        let ends = [("ok", stats.succeeded), ("failed", stats.failed), ("stopped", stats.stopped)];
+        ends.map(|(outcome, count)| (vec![stats.protocol, outcome], to_f64(count)))
     });
-    families.many(&names::QUERIES, outcomes);
-    let durations = queries.doors.iter().map(|of| {
-        let within = of.within.iter().map(|(bound, count)| (float(*bound) / 1e3, *count));
-        let count = of.answered + of.failed + of.stopped;
-        (vec![of.door], value::buckets(within, count, of.time.as_secs_f64()))
+    families.labeled(&names::QUERIES, outcomes);
+    let durations = queries.protocols.iter().map(|stats| {
+        let within = stats.within.iter().map(|(bound, count)| (to_f64(*bound) / 1e3, *count));
+        let count = stats.succeeded + stats.failed + stats.stopped;
+        (vec![stats.protocol], proto_values::cumulative_histogram(within, count, stats.time.as_secs_f64()))
     });
     families.histograms(&names::QUERY_DURATION, durations);
 }
@@ -258,19 +283,19 @@ pub(super) struct Families(pub(super) Vec<MetricFamily>);
 
 impl Families {
     /// A metric without labels.
-    pub(super) fn one(&mut self, metric: &Metric, value: f64) {
-        self.many(metric, [(Vec::new(), value)]);
+    pub(super) fn scalar(&mut self, metric: &Metric, value: f64) {
+        self.labeled(metric, [(Vec::new(), value)]);
     }
 
     /// A metric with labels.
-    pub(super) fn many<'v>(
+    pub(super) fn labeled<'v>(
         &mut self,
         metric: &Metric,
         values: impl IntoIterator<Item = (Vec<&'v str>, f64)>,
     ) {
         let of_values = |(labels, number): (Vec<&'v str>, f64)| {
             let mut series = series(metric, labels);
-            value::number(metric.kind, number, &mut series);
+            proto_values::set_number(metric.kind, number, &mut series);
             series
         };
         self.push(metric, values.into_iter().map(of_values).collect());
@@ -296,11 +321,11 @@ impl Families {
     }
 }
 
-fn flag(holds: bool) -> f64 {
+fn bool_to_f64(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
 
-/// Counts stay exact in a float up to 2^53.
-pub(super) fn float(count: u64) -> f64 {
+/// Counts stay exact in a `to_f64` up to 2^53.
+pub(super) fn to_f64(count: u64) -> f64 {
     count as f64
 }

@@ -1,46 +1,47 @@
-//! The closed list of metrics: every name, with its labels and what it says. Everything else derives from it: what is
-//! exported, the page `docs/metrics.md`, and the test that rules and dashboards name nothing else.
+//! The closed list of metrics: each with its name, labels and help text. Everything else derives from it: `/metrics`, the
+//! page `docs/metrics.md`, and the test that rules and dashboards name no other metric.
 
 use prometheus::proto::MetricType;
 
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// What sources of dashboards call it, after an `@`: the name of its constant here.
-    pub word: &'static str,
-    /// Its name.
+    /// The name of its constant here, by which sources of dashboards refer to it after an `@`.
+    pub constant: &'static str,
+    /// The name on `/metrics`.
     pub name: &'static str,
-    /// Counter, gauge or histogram.
+    /// The type: counter, gauge or histogram.
     pub kind: MetricType,
     /// The names of its labels, in the order in which values are given.
     pub labels: &'static [&'static str],
-    /// What it says, in one sentence.
-    pub about: &'static str,
+    /// The help text: a sentence that stands alone, because the exporter sorts metrics by name.
+    pub help: &'static str,
 }
 
-/// Labels whose values come from what was sent. Where there are too many of them, the rest is [`OTHER`].
-pub const LEARNT: [&str; 6] = ["service", "code", "operation", "metric", "required_trust", "actual_trust"];
+/// Labels whose values come from senders. When a metric has too many values of one, further values become [`OTHER`].
+pub const DYNAMIC_LABELS: [&str; 6] =
+    ["service", "code", "operation", "metric", "required_trust", "actual_trust"];
 
-/// The value of a label that has too many.
+/// The value that replaces further values of a label which has too many.
 pub const OTHER: &str = "_other";
 
-/// The value of a label that was not sent.
+/// The value of a label for which the sender gave none.
 pub const UNKNOWN: &str = "_unknown";
 
 macro_rules! metrics {
-    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $about:literal;)+) => {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)+) => {
         $(
-            #[doc = $about]
+            #[doc = $help]
             pub const $constant: Metric = Metric {
-                word: stringify!($constant),
+                constant: stringify!($constant),
                 name: $name,
                 kind: MetricType::$kind,
                 labels: &[$($label),*],
-                about: $about,
+                help: $help,
             };
         )+
 
-        /// All of them, in the order of the page.
+        /// All metrics, in the order of `docs/metrics.md`.
         pub const ALL: &[Metric] = &[$($constant),+];
     };
 }
@@ -48,184 +49,190 @@ macro_rules! metrics {
 metrics! {
     EVENTS = COUNTER "faultline_events_total" ["service", "category", "code", "kind", "dialect"]
         "Errors, warnings and audit events, by their code in the cross-dialect taxonomy.";
-    CATEGORY_EVENTS = COUNTER "faultline_category_events_total" ["service", "category", "kind"]
-        "The same by category alone.";
+    CATEGORY_EVENTS = COUNTER "faultline_category_events_total" ["service", "category", "kind", "fault"]
+        "Errors, warnings and audit events, by category and by the party at fault; protocol probes are left out.";
     REQUESTS = COUNTER "faultline_requests_total" ["service", "outcome"]
-        "Calls by how they went; hidden ones failed in a reply that its protocol calls a success.";
+        "Calls by outcome; a hidden failure was in a reply that its protocol calls a success.";
+    UNVERIFIED_CALLS = COUNTER "faultline_unverified_calls_total" ["service"]
+        "Tool calls that count as ok although the content of their reply was not captured, so that a hidden failure would not be seen.";
     OPERATION_DURATION = HISTOGRAM "faultline_operation_duration_seconds" ["service", "operation"]
-        "How long calls took, of those that say so.";
+        "Duration of calls that report one.";
     QUOTA_USAGE = GAUGE "faultline_quota_usage_ratio" ["service", "metric"]
-        "The used share of a quota, of the client that has used most; gone when the quota starts anew, or after an hour without word.";
+        "Used share of a quota, for the client that has used most; removed at the reset of the quota, or after an hour without reports.";
     QUOTA_EVENTS = COUNTER "faultline_quota_events_total" ["service", "metric", "level"]
-        "What was said about quotas, by how far they had got.";
+        "Events that report a quota, by the level of its use.";
     QUOTA_RESET = GAUGE "faultline_quota_reset_timestamp_seconds" ["service", "metric"]
-        "When a quota starts anew, as was said last; gone when it has.";
+        "Time at which a quota resets, as reported last; removed when that time has passed.";
     TRUST_DENIALS = COUNTER "faultline_trust_denials_total" ["service", "operation", "required_trust", "actual_trust"]
-        "Denials for want of trust.";
+        "Operations that were denied because the caller's trust level was too low.";
     DANGER_DENIALS = COUNTER "faultline_danger_denials_total" ["service", "operation", "danger_level"]
-        "Denials because the operation is too dangerous.";
+        "Operations that were denied because they are too dangerous.";
     CONFIRMATIONS = COUNTER "faultline_confirmations_total" ["service", "state"]
-        "Steps in the life of confirmations.";
+        "Confirmations that were required, granted, used, expired or revoked, by state.";
     TOKEN_EVENTS = COUNTER "faultline_token_events_total" ["service", "state"]
-        "What happened to confirmation tokens; a replayed one is a security signal.";
+        "Events of confirmation tokens, by state; a replayed token is a security signal.";
     FINDINGS = COUNTER "faultline_findings_total" ["service", "finding"]
-        "What servers could do better about their errors; unregistered codes are drift of the taxonomy.";
+        "Events with a conformance finding, by finding; unregistered codes show drift of the taxonomy.";
     NEW_GROUPS = COUNTER "faultline_new_groups_total" ["service"]
-        "Groups of errors that were not seen before.";
+        "Error groups that were never seen before.";
     OVER_BUDGET = COUNTER "faultline_over_budget_events_total" ["service"]
-        "Events past the budget of their service that have no row of their own: the row of one of their like represents them.";
+        "Events beyond the budget of their service that were coalesced: they share the row of another event.";
     UNRECOGNIZED = COUNTER "faultline_unrecognized_total" ["source", "reason"]
-        "Records of which nothing could be made, by why.";
+        "Records in which no response envelope was recognized, by reason.";
 
     RECEIVED_REQUESTS = COUNTER "faultline_received_requests_total" ["source"]
-        "Requests that came, refused ones included.";
+        "Requests that were received, including rejected ones.";
     RECEIVED_BYTES = COUNTER "faultline_received_bytes_total" ["source"]
-        "Bytes that came, as they came.";
+        "Bytes that were received, before decompression.";
     RECEIVED_RECORDS = COUNTER "faultline_received_records_total" ["source"]
-        "Lines, spans and log records that are stored or counted, unreadable ones included.";
-    REPEATED_RECORDS = COUNTER "faultline_repeated_records_total" ["source"]
-        "Events and calls that had been sent before, and are stored once.";
-    REPLACED_TIMES = COUNTER "faultline_replaced_times_total" ["source"]
-        "Events whose time was unusable and became the time of arrival.";
-    REFUSED_REQUESTS = COUNTER "faultline_refused_requests_total" ["source", "reason"]
-        "Requests that were refused, by why.";
-    ANSWERED_AGAIN = COUNTER "faultline_answered_again_total" []
-        "Requests that were answered as before, by their Idempotency-Key.";
-    SAMPLES_DROPPED = COUNTER "faultline_samples_dropped_total" []
-        "Unusable records of which no sample was kept, because there were many.";
+        "Lines, spans and log records that were stored or counted, including unreadable ones.";
+    IGNORED_POINTS = COUNTER "faultline_ignored_data_points_total" ["source"]
+        "Data points of OTLP metrics that tell of no calls and are not stored.";
+    DUPLICATE_RECORDS = COUNTER "faultline_duplicate_records_total" ["source"]
+        "Events and calls that had been sent before, and were not stored again.";
+    REPLACED_TIMESTAMPS = COUNTER "faultline_replaced_timestamps_total" ["source"]
+        "Events whose time was unusable and was replaced by the time of arrival.";
+    REJECTED_REQUESTS = COUNTER "faultline_rejected_requests_total" ["source", "reason"]
+        "Requests that were rejected, by reason.";
+    IDEMPOTENT_REPLAYS = COUNTER "faultline_idempotent_replays_total" []
+        "Requests that repeated an Idempotency-Key and got the stored response.";
+    REJECT_SAMPLES_DROPPED = COUNTER "faultline_reject_samples_dropped_total" []
+        "Rejected records of which no sample was stored, because the limit of samples was reached.";
     PANICS = COUNTER "faultline_panics_total" []
-        "Defects that were caught before they could do harm.";
-    UNREADABLE_RECORDS = COUNTER "faultline_unreadable_records_total" []
-        "Records of the log that are durable but could not be read back.";
-    CONNECTIONS = GAUGE "faultline_connections" []
-        "Connections that are open.";
-    CONNECTIONS_OPENED = COUNTER "faultline_connections_opened_total" []
-        "Connections that were opened.";
-    CONNECTIONS_REFUSED = COUNTER "faultline_connections_refused_total" ["reason"]
-        "Connections closed at once because too many were open: in total, or of one address.";
-    CONNECTIONS_RESERVED = COUNTER "faultline_connections_reserved_total" []
+        "Internal defects that were caught before they could affect other requests.";
+    WAL_UNREADABLE_RECORDS = COUNTER "faultline_wal_unreadable_records_total" []
+        "Records of the write-ahead log that are durable but could not be read back.";
+    CONNECTIONS = GAUGE "faultline_connections" ["protocol"]
+        "Open connections of each listener.";
+    CONNECTIONS_OPENED = COUNTER "faultline_connections_opened_total" ["protocol"]
+        "Connections that a listener accepted.";
+    CONNECTION_ACCEPT_ERRORS = COUNTER "faultline_connection_accept_errors_total" ["protocol"]
+        "Times that the operating system could not hand a connection to a listener, as without free file handles.";
+    CONNECTIONS_REJECTED = COUNTER "faultline_connections_rejected_total" ["protocol", "reason"]
+        "Connections that a listener closed because too many were open: in total, or from one address.";
+    CONNECTIONS_RESERVED = COUNTER "faultline_connections_reserved_total" ["protocol"]
         "Connections admitted to the reserve that only health probes can use, because too many were open.";
-    DENIED = COUNTER "faultline_denied_total" ["reason"]
-        "Requests and connections that were not let in, by why.";
+    AUTH_DENIALS = COUNTER "faultline_auth_denials_total" ["reason"]
+        "Requests and connections that authentication or authorization denied, by reason.";
     TLS_FAILURES = COUNTER "faultline_tls_failures_total" []
-        "Connections that were given up because they could not be encrypted.";
+        "Connections whose TLS handshake failed.";
     TLS_EXPIRY = GAUGE "faultline_tls_certificate_expiry_timestamp_seconds" []
-        "When the certificate of the listeners ends; only with one.";
+        "Time at which the certificate of the listeners expires; absent without a certificate.";
     FILES_OPEN = GAUGE "faultline_files_open" []
-        "Log files that are being read.";
+        "Log files that are open for tailing.";
     FILES_WAITING = GAUGE "faultline_files_waiting" []
-        "Log files that are there and not read yet: unreadable, still being written, perhaps a copy, or too many at once.";
+        "Log files that match but are not read yet: unreadable, still being written, a possible copy, or over the limit of open files.";
     FILE_LINES = COUNTER "faultline_file_lines_total" []
-        "Lines of log files that were stored.";
+        "Lines of tailed log files that were stored.";
     FILE_BYTES = COUNTER "faultline_file_bytes_total" []
-        "Their bytes, unpacked.";
+        "Bytes of tailed log files that were stored, after decompression.";
     FILE_LAG = GAUGE "faultline_file_lag_bytes" []
-        "What open log files hold and is not stored yet; archives, whose length nobody knows, are left out.";
+        "Bytes of open log files that are not stored yet; archives are left out, because their length is unknown.";
     FILE_CHANGES = COUNTER "faultline_file_changes_total" ["change"]
-        "What became of log files: rotated, truncated, copied, or an archive that was read to its end.";
-    FILES_UNREADABLE = COUNTER "faultline_files_unreadable_total" []
-        "Times that a log file could not be read; it is tried again.";
+        "Changes of tailed log files: rotations, truncations, copies, and archives that were read to their end.";
+    FILE_READ_ERRORS = COUNTER "faultline_file_read_errors_total" []
+        "Failed attempts to read a log file; each is retried.";
     FILE_RECORDS_SKIPPED = COUNTER "faultline_file_records_skipped_total" []
-        "Records of log files that were left out because they alone were refused.";
+        "Records of log files that were skipped because they were rejected by themselves.";
     STDIN_LINES = COUNTER "faultline_stdin_lines_total" ["outcome"]
-        "Lines of standard input: stored, or dropped for want of room; with --tee those were passed on all the same.";
+        "Lines of standard input, stored, or dropped because they could not be stored in time; with --tee, dropped lines were still passed on.";
     STDIN_BYTES = COUNTER "faultline_stdin_bytes_total" []
-        "Bytes of standard input.";
+        "Bytes that were read from standard input.";
     READY = GAUGE "faultline_ready" []
-        "1 when a request would be taken now, and the tables can be read.";
+        "1 when the server accepts requests and its tables are readable.";
 
-    LOG_BYTES = GAUGE "faultline_log_bytes" []
-        "What the log takes on disk.";
-    LOG_LIMIT = GAUGE "faultline_log_limit_bytes" []
-        "What the log may take on disk; then senders are told to come back later.";
-    LOG_SEGMENTS = GAUGE "faultline_log_segments" []
-        "Files of the log.";
-    LOG_FULL = GAUGE "faultline_log_full" []
-        "1 when the log has reached its limit.";
-    LOG_FAILING = GAUGE "faultline_log_failing" []
-        "1 when the newest records could not be made durable.";
-    LOG_RECORDS = COUNTER "faultline_log_records_total" []
-        "Records that were made durable.";
-    LOG_WRITTEN = COUNTER "faultline_log_written_bytes_total" []
-        "Their bytes.";
-    LOG_FSYNC = HISTOGRAM "faultline_log_fsync_seconds" []
-        "How long it took to make a group of records durable.";
-    LOG_FSYNC_MAX = GAUGE "faultline_log_fsync_max_seconds" []
-        "How long the longest of those took.";
-    LOG_REFUSED = COUNTER "faultline_log_refused_total" ["reason"]
-        "Records that the log refused, by why.";
-    HOT_BYTES = GAUGE "faultline_hot_bytes" []
-        "The newest rows in memory.";
-    HOT_EVENTS = GAUGE "faultline_hot_events" []
-        "Events among them.";
-    HOT_EVICTED = COUNTER "faultline_hot_evicted_records_total" []
-        "Records that had to make room in memory; they are read from the log.";
-    UNSEALED = GAUGE "faultline_unsealed_seconds" []
-        "How long the oldest row in memory has waited to be sealed.";
-    SEALS = COUNTER "faultline_seals_total" []
-        "Times that rows were sealed into the tables.";
-    SEAL_SECONDS = COUNTER "faultline_seal_seconds_total" []
-        "How long that took.";
-    SEAL_MAX = GAUGE "faultline_seal_max_seconds" []
-        "How long the longest took.";
-    SEALED_ROWS = COUNTER "faultline_sealed_rows_total" []
-        "Rows that were sealed.";
-    SEALED_BYTES = COUNTER "faultline_sealed_bytes_total" []
-        "What they take in the tables.";
-    SEALED_FILES = COUNTER "faultline_sealed_files_total" []
-        "Files that were written for them.";
-    SEAL_FAILURES = COUNTER "faultline_seal_failures_total" []
-        "Times that sealing failed; the log keeps the rows.";
-    SEAL_FAILING = GAUGE "faultline_seal_failing" []
-        "1 when sealing failed and has not worked since.";
+    WAL_BYTES = GAUGE "faultline_wal_bytes" []
+        "Size of the write-ahead log on disk.";
+    WAL_LIMIT = GAUGE "faultline_wal_limit_bytes" []
+        "Largest size of the write-ahead log on disk; at this size, ingest requests are rejected.";
+    WAL_SEGMENTS = GAUGE "faultline_wal_segments" []
+        "Segment files of the write-ahead log.";
+    WAL_FULL = GAUGE "faultline_wal_full" []
+        "1 when the write-ahead log has reached its largest size.";
+    WAL_FAILING = GAUGE "faultline_wal_failing" []
+        "1 when the newest records could not be written to the write-ahead log.";
+    WAL_RECORDS = COUNTER "faultline_wal_records_total" []
+        "Records that were written to the write-ahead log and synced.";
+    WAL_WRITTEN_BYTES = COUNTER "faultline_wal_written_bytes_total" []
+        "Bytes that were written to the write-ahead log and synced.";
+    WAL_FSYNC = HISTOGRAM "faultline_wal_fsync_seconds" []
+        "Time to write and sync a group of records to the write-ahead log.";
+    WAL_FSYNC_MAX = GAUGE "faultline_wal_fsync_max_seconds" []
+        "Longest time to write and sync a group of records to the write-ahead log.";
+    WAL_REJECTED_RECORDS = COUNTER "faultline_wal_rejected_records_total" ["reason"]
+        "Records that the write-ahead log rejected, by reason.";
+    BUFFER_BYTES = GAUGE "faultline_buffer_bytes" []
+        "Memory of buffered rows, which are not yet flushed to Parquet.";
+    BUFFER_EVENTS = GAUGE "faultline_buffer_events" []
+        "Events among the buffered rows, which are not yet flushed to Parquet.";
+    BUFFER_EVICTED_RECORDS = COUNTER "faultline_buffer_evicted_records_total" []
+        "Records that were evicted from the buffer before their flush; they are read from the write-ahead log.";
+    BUFFER_AGE = GAUGE "faultline_buffer_age_seconds" []
+        "Age of the oldest buffered row, which waits to be flushed.";
+    FLUSHES = COUNTER "faultline_flushes_total" []
+        "Flushes of buffered rows to the tables.";
+    FLUSH_SECONDS = COUNTER "faultline_flush_seconds_total" []
+        "Time that flushes took in total.";
+    FLUSH_MAX = GAUGE "faultline_flush_max_seconds" []
+        "Time that the longest flush took.";
+    FLUSHED_ROWS = COUNTER "faultline_flushed_rows_total" []
+        "Rows that were flushed to the tables.";
+    FLUSHED_BYTES = COUNTER "faultline_flushed_bytes_total" []
+        "Bytes of Parquet files that flushes wrote.";
+    FLUSHED_FILES = COUNTER "faultline_flushed_files_total" []
+        "Parquet files that flushes wrote.";
+    FLUSH_FAILURES = COUNTER "faultline_flush_failures_total" []
+        "Flushes that failed; their rows stay in the write-ahead log.";
+    FLUSH_FAILING = GAUGE "faultline_flush_failing" []
+        "1 when the newest flush failed.";
     COMPACTED_FILES = COUNTER "faultline_compacted_files_total" []
-        "Small files that were merged into larger ones.";
+        "Small files that compaction merged into larger ones.";
     COMPACTED_BYTES = COUNTER "faultline_compacted_bytes_total" []
-        "Bytes that were merged.";
+        "Bytes of the files that compaction merged.";
     EXPIRED_FILES = COUNTER "faultline_expired_files_total" []
-        "Files that left a table because of their age or its size.";
+        "Files that retention removed from a table because of its age or its size.";
     EXPIRED_ROWS = COUNTER "faultline_expired_rows_total" ["table"]
         "Rows that retention removed from a table, because of their age or its size.";
     EXPIRED_PARTITIONS = COUNTER "faultline_expired_partitions_total" ["table"]
         "Partitions (days) of a table from which retention removed rows, counted at each removal.";
     VACUUMED_FILES = COUNTER "faultline_vacuumed_files_total" []
-        "Files of no table any more that were deleted.";
+        "Files that vacuum deleted because no table uses them.";
     VACUUMED_BYTES = COUNTER "faultline_vacuumed_bytes_total" []
-        "Their bytes.";
+        "Bytes of the files that vacuum deleted.";
     CHECKPOINTS = COUNTER "faultline_checkpoints_total" []
-        "Checkpoints of the tables.";
-    MAINTENANCE_HELD = GAUGE "faultline_maintenance_held" []
-        "1 while nothing is removed because of its age, since the clock jumped and is not trusted yet.";
+        "Checkpoints that were written to the logs of the tables.";
+    MAINTENANCE_PAUSED = GAUGE "faultline_maintenance_paused" []
+        "1 while retention and vacuum are paused because the clock jumped and is not trusted yet.";
     CLOCK_JUMPS = COUNTER "faultline_clock_jumps_total" []
-        "Times that the clock was found to have jumped by more than a day.";
+        "Jumps of the clock by more than a day.";
     CLOCK_OFFSET = GAUGE "faultline_clock_offset_seconds" []
-        "By how much the clock differs from what is expected of it by the time that has passed.";
-    UPKEEP_SECONDS = COUNTER "faultline_upkeep_seconds_total" []
-        "How long compaction, retention and vacuum took.";
-    UPKEEP_FAILURES = COUNTER "faultline_upkeep_failures_total" []
-        "Times that one of them failed.";
+        "Difference between the clock and the time that is expected from elapsed time.";
+    MAINTENANCE_SECONDS = COUNTER "faultline_maintenance_seconds_total" []
+        "Time that compaction, retention and vacuum took in total.";
+    MAINTENANCE_FAILURES = COUNTER "faultline_maintenance_failures_total" []
+        "Failures of compaction, retention or vacuum.";
     TABLE_FILES = GAUGE "faultline_table_files" ["table"]
         "Files of a table.";
     TABLE_ROWS = GAUGE "faultline_table_rows" ["table"]
-        "Its sealed rows.";
+        "Rows of a table that are flushed to Parquet.";
     TABLE_BYTES = GAUGE "faultline_table_bytes" ["table"]
-        "What they take on disk.";
+        "Size of the Parquet files of a table on disk.";
 
-    QUERIES = COUNTER "faultline_queries_total" ["door", "outcome"]
-        "Statements that were run, by where they came in and how they ended.";
-    QUERY_DURATION = HISTOGRAM "faultline_query_duration_seconds" ["door"]
-        "How long statements ran, until their last row was taken.";
+    QUERIES = COUNTER "faultline_queries_total" ["protocol", "outcome"]
+        "Statements that were run, by protocol and outcome.";
+    QUERY_DURATION = HISTOGRAM "faultline_query_duration_seconds" ["protocol"]
+        "Duration of statements, from their start until their last row was taken.";
     QUERIES_RUNNING = GAUGE "faultline_queries_running" []
         "Statements that are running.";
 
     SERIES = GAUGE "faultline_series" []
-        "Series of services that are exported, each bucket counted.";
+        "Metric series that are exported for services; each bucket of a histogram counts.";
     SERIES_LIMIT = GAUGE "faultline_series_limit" []
-        "How many there can be.";
+        "Largest number of metric series for services.";
     CAPPED_LABELS = COUNTER "faultline_capped_labels_total" ["metric"]
-        "Times that a label was replaced by _other, because there were too many values.";
+        "Label values that were replaced by _other because there were too many.";
     BUILD_INFO = GAUGE "faultline_build_info" ["version"]
-        "1; the version is the label.";
+        "Always 1; the label is the version of the program.";
 }
 
 #[cfg(test)]
@@ -236,9 +243,9 @@ mod tests {
     #[test]
     fn names_follow_the_conventions_and_are_used_once() {
         let mut names = HashSet::new();
-        for Metric { name, kind, about, .. } in ALL {
+        for Metric { name, kind, help, .. } in ALL {
             assert!(names.insert(name), "{name} is there twice");
-            assert!(name.starts_with("faultline_") && about.ends_with('.'), "{name}");
+            assert!(name.starts_with("faultline_") && help.ends_with('.'), "{name}");
             assert_eq!(name.ends_with("_total"), *kind == MetricType::COUNTER, "{name}");
         }
     }

@@ -1,18 +1,18 @@
-//! What the meter makes of batches.
+//! What the registry makes of batches.
 
-use super::counted::{Calls, Counted, Denial, Durations, Events, Why};
-use super::meter::{Meter, Rooms};
+use super::batch_summary::{BatchSummary, CallCounts, Denial, DenialCause, Durations, EventCounts};
+use super::registry::{MetricRegistry, SeriesLimits};
 use crate::limits::Limits;
+use classifier::{Category, Dialect, EventKind, Fault, Outcome, Registry};
 use prometheus::TextEncoder;
-use taxonomy::{Category, Dialect, Kind, Outcome, Registry};
 
-fn meter() -> Meter {
-    Meter::new(&Registry::builtin().unwrap(), &Limits::DEFAULT)
+fn registry() -> MetricRegistry {
+    MetricRegistry::new(&Registry::builtin().unwrap(), &Limits::DEFAULT)
 }
 
 /// The lines of a metric that are not zero.
-fn lines(meter: &Meter, metric: &str) -> Vec<String> {
-    let families: Vec<_> = meter
+fn lines(registry: &MetricRegistry, metric: &str) -> Vec<String> {
+    let families: Vec<_> = registry
         .collect()
         .into_iter()
         .filter(|family| family.name() == metric && !family.get_metric().is_empty())
@@ -27,68 +27,82 @@ fn lines(meter: &Meter, metric: &str) -> Vec<String> {
     lines
 }
 
-fn calls(service: &str, is_caller: bool, count: u64) -> Calls {
-    Calls {
+fn calls(service: &str, is_caller: bool, count: u64) -> CallCounts {
+    CallCounts {
         service: service.into(),
         operation: "pay".into(),
         dialect: Dialect::McpAql,
         outcome: Outcome::Ok,
         is_caller,
         count,
-        durations: Durations { count, sum_us: 2_000 * count, within: [count; 14] },
+        unverified: 0,
+        durations: Durations { count, sum_us: 2_000 * count, bucket_counts: [count; 14] },
     }
 }
 
 #[test]
 fn a_call_that_both_sides_report_counts_once() {
-    let mut meter = meter();
+    let mut registry = registry();
     let minute = 60_000_000;
     // The caller's report comes first, in the same batch.
-    meter.add(&Counted {
+    registry.add(&BatchSummary {
         arrival: minute,
         calls: vec![calls("agent", true, 3), calls("orders", false, 3)],
-        ..Counted::default()
+        ..BatchSummary::default()
     });
-    meter.add(&Counted { arrival: 2 * minute, calls: vec![calls("agent", true, 2)], ..Counted::default() });
+    registry.add(&BatchSummary {
+        arrival: 2 * minute,
+        calls: vec![calls("agent", true, 2)],
+        ..BatchSummary::default()
+    });
     assert_eq!(
-        lines(&meter, "faultline_requests_total"),
+        lines(&registry, "faultline_requests_total"),
         ["faultline_requests_total{service=\"orders\",outcome=\"ok\"} 3"]
     );
     // The server has not reported for a while: it may have been taken out.
-    meter.add(&Counted { arrival: 20 * minute, calls: vec![calls("agent", true, 2)], ..Counted::default() });
+    registry.add(&BatchSummary {
+        arrival: 20 * minute,
+        calls: vec![calls("agent", true, 2)],
+        ..BatchSummary::default()
+    });
     let of_agent = "faultline_requests_total{service=\"agent\",outcome=\"ok\"} 2";
-    assert_eq!(lines(&meter, "faultline_requests_total")[0], of_agent);
-    let sums = lines(&meter, "faultline_operation_duration_seconds");
+    assert_eq!(lines(&registry, "faultline_requests_total")[0], of_agent);
+    let sums = lines(&registry, "faultline_operation_duration_seconds");
     let sum = "faultline_operation_duration_seconds_sum{service=\"orders\",operation=\"pay\"} 0.006";
     assert!(sums.iter().any(|line| line == sum), "{sums:?}");
 }
 
 #[test]
 fn services_past_the_bound_are_others() {
-    let mut meter = meter();
-    let events = (0..1_000).map(|number| Events {
+    let mut registry = registry();
+    let events = (0..1_000).map(|number| EventCounts {
         service: format!("s{number}").into(),
         canonical: "INTERNAL_ERROR".into(),
         category: Category::Internal,
-        kind: Kind::Error,
+        fault: Some(Fault::Server),
+        kind: EventKind::Error,
         dialect: Dialect::McpAql,
         count: 2,
     });
     let denial = || Denial {
         service: "s999".into(),
         operation: "pay".into(),
-        why: Why::Trust { required: "certified".into(), actual: "untested".into() },
+        cause: DenialCause::Trust { required: "certified".into(), actual: "untested".into() },
         count: 1,
     };
-    meter.add(&Counted { events: events.collect(), denials: vec![denial()], ..Counted::default() });
-    let counted = lines(&meter, "faultline_category_events_total");
+    registry.add(&BatchSummary {
+        events: events.collect(),
+        denials: vec![denial()],
+        ..BatchSummary::default()
+    });
+    let counted = lines(&registry, "faultline_category_events_total");
     assert_eq!(counted.len(), 401);
     assert_eq!(
         counted[0],
-        "faultline_category_events_total{service=\"_other\",category=\"INTERNAL\",kind=\"error\"} 1200"
+        "faultline_category_events_total{service=\"_other\",category=\"INTERNAL\",kind=\"error\",fault=\"server\"} 1200"
     );
     let denied = "faultline_trust_denials_total{service=\"_other\",operation=\"pay\",required_trust=\"certified\",actual_trust=\"untested\"} 1";
-    assert_eq!(lines(&meter, "faultline_trust_denials_total"), [denied]);
+    assert_eq!(lines(&registry, "faultline_trust_denials_total"), [denied]);
 }
 
 /// Guarantee: whatever an operator sets, there are never more series than he allows; the default is as it was promised.
@@ -98,11 +112,8 @@ fn series_are_shared_out_within_what_is_set() {
     {
         let limits = Limits { series, services, ..Limits::DEFAULT };
         assert_eq!(limits.check(), Ok(()));
-        let most = Rooms::within(&limits).most_series();
-        assert!(
-            most + 1_000 <= series && most > series / 3,
-            "{series} series of {services} services: {most}"
-        );
+        let max = SeriesLimits::divide(&limits).max_series();
+        assert!(max + 1_000 <= series && max > series / 3, "{series} series of {services} services: {max}");
     }
     assert!(Limits { services: 1_251, ..Limits::DEFAULT }.check().is_err());
     assert!(Limits { series: 3_999, services: 1, ..Limits::DEFAULT }.check().is_err());
@@ -110,37 +121,93 @@ fn series_are_shared_out_within_what_is_set() {
 
 #[test]
 fn as_many_series_as_possible_are_within_the_bound() {
-    fill(meter(), 20_000);
+    fill(registry(), 20_000);
     let limits = Limits { series: 8_000, services: 200, ..Limits::DEFAULT };
-    fill(Meter::new(&Registry::builtin().unwrap(), &limits), 2_000);
+    fill(MetricRegistry::new(&Registry::builtin().unwrap(), &limits), 2_000);
 }
 
-fn fill(mut meter: Meter, at_least: usize) {
+fn fill(mut registry: MetricRegistry, at_least: usize) {
     for number in 0..20_000_u32 {
         let service: Box<str> = format!("s{}", number % 500).into();
         let operation: Box<str> = format!("o{number}").into();
         let dialect = Dialect::ALL[number as usize % Dialect::ALL.len()];
         let category = Category::ALL[number as usize % Category::ALL.len()];
-        let kind = Kind::ALL[number as usize % Kind::ALL.len()];
+        let kind = EventKind::ALL[number as usize % EventKind::ALL.len()];
         let canonical = format!("X_{number}").into();
         let durations = Durations { count: 1, ..Durations::default() };
-        let calls = Calls { operation: operation.clone(), dialect, durations, ..calls(&service, false, 1) };
-        let why = match number % 2 {
-            0 => Why::Trust { required: operation.clone(), actual: operation.clone() },
-            _ => Why::Danger { level: "forbidden".into() },
+        let calls =
+            CallCounts { operation: operation.clone(), dialect, durations, ..calls(&service, false, 1) };
+        let cause = match number % 2 {
+            0 => DenialCause::Trust { required: operation.clone(), actual: operation.clone() },
+            _ => DenialCause::Danger { level: "forbidden".into() },
         };
-        meter.add(&Counted {
-            events: vec![Events { service: service.clone(), canonical, category, kind, dialect, count: 1 }],
+        registry.add(&BatchSummary {
+            events: vec![EventCounts {
+                service: service.clone(),
+                canonical,
+                category,
+                fault: Fault::ALL.get(number as usize % (Fault::ALL.len() + 1)).copied(),
+                kind,
+                dialect,
+                count: 1,
+            }],
             calls: vec![calls],
-            denials: vec![Denial { service, operation, why, count: 1 }],
-            ..Counted::default()
+            denials: vec![Denial { service, operation, cause, count: 1 }],
+            ..BatchSummary::default()
         });
     }
-    let series = meter.series();
-    let most = meter.rooms.most_series();
-    assert!(series > at_least && series <= most, "{series} of {most}");
+    let series = registry.series();
+    let max = registry.series_limits.max_series();
+    assert!(series > at_least && series <= max, "{series} of {max}");
     let families =
-        meter.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect::<Vec<_>>();
+        registry.collect().into_iter().filter(|family| !family.get_metric().is_empty()).collect::<Vec<_>>();
     let text = TextEncoder::new().encode_to_string(&families).unwrap();
     assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), series);
+}
+
+#[test]
+fn a_probe_is_no_incident() {
+    let mut registry = registry();
+    let event = |fault| EventCounts {
+        service: "crm".into(),
+        canonical: "NOT_FOUND_OPERATION".into(),
+        category: Category::NotFound,
+        fault,
+        kind: EventKind::Error,
+        dialect: Dialect::Jsonrpc,
+        count: 1,
+    };
+    registry.add(&BatchSummary {
+        events: vec![event(Some(Fault::Probe)), event(Some(Fault::Caller)), event(None)],
+        ..BatchSummary::default()
+    });
+    let line = |fault| {
+        format!(
+            "faultline_category_events_total{{service=\"crm\",category=\"NOT_FOUND\",kind=\"error\",fault=\"{fault}\"}} 1"
+        )
+    };
+    assert_eq!(lines(&registry, "faultline_category_events_total"), [line("_unknown"), line("caller")]);
+    let code = "faultline_events_total{service=\"crm\",category=\"NOT_FOUND\",code=\"NOT_FOUND_OPERATION\",kind=\"error\",dialect=\"jsonrpc\"} 3";
+    assert_eq!(lines(&registry, "faultline_events_total"), [code]);
+}
+
+#[test]
+fn tasks_are_told_apart_and_unverified_calls_count_by_service() {
+    let mut registry = registry();
+    let pending = CallCounts { outcome: Outcome::Pending, ..calls("crm", false, 4) };
+    let unverified = CallCounts { unverified: 3, ..calls("crm", false, 3) };
+    registry.add(&BatchSummary { calls: vec![pending, unverified], ..BatchSummary::default() });
+    assert_eq!(
+        lines(&registry, "faultline_requests_total"),
+        [
+            "faultline_requests_total{service=\"crm\",outcome=\"ok\"} 3",
+            "faultline_requests_total{service=\"crm\",outcome=\"pending\"} 4",
+        ]
+    );
+    assert_eq!(
+        lines(&registry, "faultline_unverified_calls_total"),
+        ["faultline_unverified_calls_total{service=\"crm\"} 3"]
+    );
+    let blind: Vec<_> = registry.captures().unverified().filter(|(_, capture)| capture.is_blind()).collect();
+    assert_eq!(blind.len(), 1);
 }

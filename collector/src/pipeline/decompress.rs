@@ -1,7 +1,7 @@
 //! Decompression, within the limits: checked while it streams, so that a bomb costs what a large body costs.
 
 use super::Encoding;
-use crate::refusal::{Cause, Refusal};
+use crate::rejection::{Rejection, RejectionReason};
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ pub(super) fn decompress<'b>(
     body: &'b [u8],
     buffer: &'b mut Vec<u8>,
     limit: usize,
-) -> Result<Option<&'b [u8]>, Refusal> {
+) -> Result<Option<&'b [u8]>, Rejection> {
     buffer.clear();
     match encoding {
         Encoding::Identity => return Ok((body.len() <= limit).then_some(body)),
@@ -31,13 +31,13 @@ fn zstd(body: &[u8]) -> io::Result<impl Read> {
     Ok(decoder)
 }
 
-fn read_all(reader: impl Read, name: &str, buffer: &mut Vec<u8>, limit: usize) -> Result<(), Refusal> {
+fn read_all(reader: impl Read, name: &str, buffer: &mut Vec<u8>, limit: usize) -> Result<(), Rejection> {
     reader.take(limit as u64 + 1).read_to_end(buffer).map_err(|error| bad(name, &error))?;
     Ok(())
 }
 
-fn bad(name: &str, error: &io::Error) -> Refusal {
-    Refusal::new(Cause::BadCompression, format!("the body is not {name}: {error}"))
+fn bad(name: &str, error: &io::Error) -> Rejection {
+    Rejection::new(RejectionReason::BadCompression, format!("the body is not {name}: {error}"))
 }
 
 #[cfg(test)]
@@ -53,8 +53,8 @@ mod tests {
 
     const LIMIT: usize = 1 << 20;
 
-    fn cause_of(encoding: Encoding, body: &[u8]) -> Cause {
-        decompress(encoding, body, &mut Vec::new(), LIMIT).unwrap_err().cause
+    fn cause_of(encoding: Encoding, body: &[u8]) -> RejectionReason {
+        decompress(encoding, body, &mut Vec::new(), LIMIT).unwrap_err().reason
     }
 
     #[test]
@@ -86,11 +86,11 @@ mod tests {
         let mut cut = gzip(b"hello hello hello");
         cut.truncate(cut.len() - 3);
         for body in [&b"not compressed"[..], b"", &cut] {
-            assert_eq!(cause_of(Encoding::Gzip, body), Cause::BadCompression);
+            assert_eq!(cause_of(Encoding::Gzip, body), RejectionReason::BadCompression);
         }
         let cut = zstd::encode_all(&b"hello hello"[..], 3).unwrap();
         for body in [&b"not compressed"[..], &cut[..cut.len() - 2]] {
-            assert_eq!(cause_of(Encoding::Zstd, body), Cause::BadCompression);
+            assert_eq!(cause_of(Encoding::Zstd, body), RejectionReason::BadCompression);
         }
     }
 
@@ -99,6 +99,6 @@ mod tests {
         let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
         encoder.window_log(27).unwrap();
         encoder.write_all(b"small").unwrap();
-        assert_eq!(cause_of(Encoding::Zstd, &encoder.finish().unwrap()), Cause::BadCompression);
+        assert_eq!(cause_of(Encoding::Zstd, &encoder.finish().unwrap()), RejectionReason::BadCompression);
     }
 }

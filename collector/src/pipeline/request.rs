@@ -1,13 +1,13 @@
 //! What goes into the pipeline, and what comes out.
 
-use super::Reading;
-use crate::counters::{ByCategory, Tally};
-use crate::refusal::Refusal;
+use super::RecordSink;
+use crate::counters::{CategoryCounts, RequestCounts};
+use crate::rejection::Rejection;
 use crate::source::Source;
 use bytes::Bytes;
+use classifier::{Dialect, Redactor};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use taxonomy::{Dialect, Redactor};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How a body is compressed.
@@ -32,7 +32,7 @@ pub struct Request {
     /// How it is compressed; a worker decompresses it, within the limits.
     pub encoding: Encoding,
     /// Reads the decompressed body into rows; runs on a worker thread.
-    pub read: ReadBody,
+    pub read: BodyReader,
     /// What holds for records that do not say.
     pub defaults: Defaults,
     /// The sender's `Idempotency-Key`.
@@ -40,7 +40,7 @@ pub struct Request {
     /// Where what it was read from goes on; durable together with its rows, or not at all.
     pub position: Option<Position>,
     /// The room that the body takes; given back when the request is answered.
-    pub room: Vec<OwnedSemaphorePermit>,
+    pub permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// An `Idempotency-Key`: the same request under the same key is stored once.
@@ -99,12 +99,12 @@ impl Defaults {
     }
 }
 
-/// Turns a decompressed body into rows. A refusal means that nothing of the body is stored.
-pub type ReadBody = fn(&[u8], &mut Reading<'_>) -> Result<(), Refusal>;
+/// Turns a decompressed body into rows. A rejection means that nothing of the body is stored.
+pub type BodyReader = fn(&[u8], &mut RecordSink<'_>) -> Result<(), Rejection>;
 
 /// What became of a request. It is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Answer {
+pub struct IngestResponse {
     /// Lines, spans or log records that were read.
     pub accepted: u64,
     /// Events that they yielded.
@@ -112,40 +112,49 @@ pub struct Answer {
     /// Records that held nothing of ours.
     pub unrecognized: u64,
     /// Records that could not be read; at most `Limits::rejected_listed` are listed.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedRecord>,
     /// How many could not be read in all.
     pub rejected_count: u64,
+    /// Data points of metrics that are not stored.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ignored: u64,
     /// The events by category. Answers that were kept before there was this count do not have it.
-    #[serde(default, skip_serializing_if = "ByCategory::is_empty")]
-    pub categories: ByCategory,
+    #[serde(default, skip_serializing_if = "CategoryCounts::is_empty")]
+    pub categories: CategoryCounts,
 }
 
-impl Answer {
-    pub(super) fn with(self, tally: &Tally) -> Self {
+impl IngestResponse {
+    pub(super) fn with_counts(self, counts: &RequestCounts) -> Self {
         Self {
-            accepted: tally.accepted,
-            events: tally.events,
-            unrecognized: tally.unrecognized,
-            categories: tally.categories,
+            accepted: counts.accepted,
+            events: counts.events,
+            unrecognized: counts.unrecognized,
+            categories: counts.categories,
+            ignored: counts.ignored,
             ..self
         }
     }
 
     /// What it weighs in memory, roughly.
     pub(super) fn bytes(&self) -> usize {
-        let listed = self.rejected.iter().map(|rejected| size_of::<Rejected>() + rejected.reason.len());
+        let listed = self.rejected.iter().map(|rejected| size_of::<RejectedRecord>() + rejected.reason.len());
         size_of::<Self>() + listed.sum::<usize>()
     }
 
     /// False when nothing could be read: a corrected request may come under the same key.
-    pub(super) fn is_worth_keeping(&self) -> bool {
+    pub(super) fn is_replayable(&self) -> bool {
         self.accepted > 0 || self.rejected_count == 0
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// A record that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rejected {
+pub struct RejectedRecord {
     /// Its place, from 1.
     pub line: u64,
     /// Why, and what to do.
@@ -154,23 +163,23 @@ pub struct Rejected {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::KeptOutcome;
+    use super::super::idempotency::StoredResponse;
     use super::*;
-    use taxonomy::Category;
+    use classifier::Category;
 
-    /// What an earlier version kept in the log is still an answer.
+    /// What an earlier version kept in the log is still an response.
     #[test]
     fn kept_answers_of_every_version_are_read() {
         let old = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;
-        let mut kept = KeptOutcome::from_json(old).unwrap();
-        let answer = &mut kept.answer;
-        assert_eq!((answer.accepted, answer.events, answer.categories.is_empty()), (3, 2, true));
-        assert_eq!(serde_json::to_string(answer).unwrap(), old);
-        answer.categories.add(Category::Token, 2);
-        let rejected = Rejected { line: 4, reason: "r".to_owned() };
-        kept.answer.rejected.push(rejected);
-        assert_eq!(KeptOutcome::from_json(&kept.to_json()), Some(kept.clone()));
-        let newer = KeptOutcome::new(kept.answer, u128::MAX - 1);
-        assert_eq!(KeptOutcome::from_json(&newer.to_json()), Some(newer));
+        let mut kept = StoredResponse::from_json(old).unwrap();
+        let response = &mut kept.response;
+        assert_eq!((response.accepted, response.events, response.categories.is_empty()), (3, 2, true));
+        assert_eq!(serde_json::to_string(response).unwrap(), old);
+        response.categories.add(Category::Token, 2);
+        let rejected = RejectedRecord { line: 4, reason: "r".to_owned() };
+        kept.response.rejected.push(rejected);
+        assert_eq!(StoredResponse::from_json(&kept.to_json()), Some(kept.clone()));
+        let newer = StoredResponse::new(kept.response, u128::MAX - 1);
+        assert_eq!(StoredResponse::from_json(&newer.to_json()), Some(newer));
     }
 }

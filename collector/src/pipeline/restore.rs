@@ -1,12 +1,11 @@
 //! After a restart: what the log and the tables still know goes back into memory.
 //!
-//! Rows that are not sealed become hot again, idempotency keys keep their answers, texts the place they were read to, and
+//! Rows that are not flushed become hot again, idempotency keys keep their responses, texts the place they were read to, and
 //! the failures and calls of the last two minutes are known for repeats.
 
-use super::keys::KeptOutcome;
-use super::positions::Positions;
-use super::{Pipeline, Position, reading};
-use super::{calls, fold};
+use super::idempotency::StoredResponse;
+use super::read_positions::LatestPositions;
+use super::{Pipeline, Position, call_identities, coalesce, identities};
 use crate::limits::Limits;
 use crate::source::Source;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -17,96 +16,97 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 use store::Table;
 use store::codec::CodecError;
+use store::delta::{DeltaError, DeltaTables};
 use store::hot::Hot;
-use store::keeper::recent::Counted;
-use store::lake::{Lake, LakeError};
-use store::log::Record;
+use store::maintenance::recent_calls::TimedIdentities;
 use store::snapshot::Decoders;
+use store::wal::Record;
 
 /// Takes the records of a replay, in order.
-pub struct Restored {
+pub struct RestoredState {
     hot: Arc<Hot>,
-    /// What is sealed already; none when the tables cannot be opened.
-    lake: Option<Arc<Lake>>,
-    /// How many answers are kept, and what they may weigh.
-    keys: usize,
-    key_bytes: usize,
+    /// What is flushed already; none when the tables cannot be opened.
+    delta: Option<Arc<DeltaTables>>,
+    /// How many responses are kept, and what they may weigh.
+    max_keys: usize,
+    max_response_bytes: usize,
     decoders: Decoders,
-    answers: VecDeque<KeyAnswer>,
-    answer_bytes: usize,
-    positions: Positions,
+    responses: VecDeque<KeyedResponse>,
+    response_bytes: usize,
+    positions: LatestPositions,
     /// Identities of events without a row, and of counted calls, with the time they came; no more than are ever
     /// remembered.
-    folded: VecDeque<(i64, Vec<u128>)>,
-    folded_count: usize,
-    repeats: usize,
-    /// Events in records that are not sealed.
+    identities: VecDeque<(i64, Vec<u128>)>,
+    identity_count: usize,
+    max_identities: usize,
+    /// Events in records that are not flushed.
     pub events: u64,
     /// Records that could not be understood; they stay in the log.
     pub unreadable: u64,
 }
 
-struct KeyAnswer {
+struct KeyedResponse {
     time: i64,
     key: u128,
-    answer: KeptOutcome,
+    response: StoredResponse,
 }
 
-impl Restored {
+impl RestoredState {
     /// Nothing yet.
     #[must_use]
-    pub fn new(hot: Arc<Hot>, lake: Option<Arc<Lake>>, limits: &Limits) -> Self {
+    pub fn new(hot: Arc<Hot>, delta: Option<Arc<DeltaTables>>, limits: &Limits) -> Self {
         Self {
             hot,
-            lake,
-            keys: limits.keys,
-            key_bytes: limits.key_bytes,
+            delta,
+            max_keys: limits.idempotency_keys,
+            max_response_bytes: limits.idempotency_bytes,
             decoders: Decoders::default(),
-            answers: VecDeque::new(),
-            answer_bytes: 0,
-            positions: Positions::default(),
-            folded: VecDeque::new(),
-            folded_count: 0,
-            repeats: limits.repeats,
+            responses: VecDeque::new(),
+            response_bytes: 0,
+            positions: LatestPositions::default(),
+            identities: VecDeque::new(),
+            identity_count: 0,
+            max_identities: limits.dedup_entries,
             events: 0,
             unreadable: 0,
         }
     }
 
-    /// Takes what the tables know of answers. To be called before the log is read, which knows newer ones. All that are
+    /// Takes what the tables know of responses. To be called before the log is read, which knows newer ones. All that are
     /// kept, whatever the clock says: it may have jumped since.
     ///
     /// # Errors
     /// When a table cannot be read.
-    pub fn take_sealed_answers(&mut self) -> Result<(), LakeError> {
-        let Some(lake) = self.lake.clone() else { return Ok(()) };
+    pub fn load_flushed_responses(&mut self) -> Result<(), DeltaError> {
+        let Some(delta) = self.delta.clone() else { return Ok(()) };
         let mut found = Vec::new();
-        let keys = self.keys;
-        // To the end, however many answers there are: the newest position of a text that was quiet may stand far back.
+        let keys = self.max_keys;
+        // To the end, however many responses there are: the newest position of a text that was quiet may stand far back.
         let mut visit = |requests: RecordBatch| {
-            let Kept { answers, positions, folded, .. } = Kept::of(&requests);
+            let StoredRequests { responses, positions, identities, .. } = StoredRequests::of(&requests);
             self.positions.extend(positions);
-            self.keep_folded(folded);
+            self.add_identities(identities);
             if found.len() < keys {
-                found.extend(answers);
+                found.extend(responses);
             }
             ControlFlow::Continue(())
         };
-        lake.rows_since(Table::Requests, "time", i64::MIN, &["time", "key", "answer"], &mut visit)?;
-        found.sort_by_key(|kept| kept.time);
-        self.keep(found);
+        delta.rows_since(Table::Requests, "time", i64::MIN, &["time", "key", "answer"], &mut visit)?;
+        found.sort_by_key(|stored| stored.time);
+        self.add_responses(found);
         Ok(())
     }
 
     /// Takes the identities of calls that were counted not long ago, and that the log has let go of.
-    pub fn take_recent_calls(&mut self, recent: &[Counted]) {
-        let identities = |text: &str| Some(calls::from_kept(text)?.into_iter().map(u128::from).collect());
+    pub fn load_recent_calls(&mut self, recent: &[TimedIdentities]) {
+        let identities =
+            |text: &str| Some(call_identities::decode(text)?.into_iter().map(u128::from).collect());
         let counted = recent.iter().filter_map(|(time, text)| Some((*time, identities(text)?)));
-        self.keep_folded(counted.collect());
+        self.add_identities(counted.collect());
     }
 
     /// Takes a record of the log.
-    pub fn take(&mut self, record: Record) {
+    pub fn load_record(&mut self, record: Record) {
         if let Err(error) = self.read(record) {
             self.unreadable += 1;
             tracing::warn!("a record of the log cannot be understood and stays where it is: {error}");
@@ -116,44 +116,44 @@ impl Restored {
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
         let mut record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
-            let Kept { answers, positions, folded, calls } = Kept::of(&requests);
+            let StoredRequests { responses, positions, identities, calls } = StoredRequests::of(&requests);
             // These are not flushed to the table, so it does not lack them.
             let rows = &mut record.rows[Table::Requests as usize];
             *rows = rows.saturating_sub(calls);
-            self.keep(answers);
+            self.add_responses(responses);
             self.positions.extend(positions);
-            self.keep_folded(folded);
+            self.add_identities(identities);
         }
-        if self.lake.as_ref().is_none_or(|lake| lake.lacks(&record)) {
+        if self.delta.as_ref().is_none_or(|delta| delta.lacks(&record)) {
             self.events += record.rows[Table::Events as usize];
             self.hot.publish(record);
         }
         Ok(())
     }
 
-    /// Keeps the newest answers, as many as will be remembered.
-    fn keep(&mut self, answers: Vec<KeyAnswer>) {
-        for kept in answers {
-            self.answer_bytes += kept.answer.bytes();
-            self.answers.push_back(kept);
-            while self.answers.len() > self.keys || self.answer_bytes > self.key_bytes {
-                let Some(oldest) = self.answers.pop_front() else { break };
-                self.answer_bytes -= oldest.answer.bytes();
+    /// Keeps the newest responses, as many as will be remembered.
+    fn add_responses(&mut self, responses: Vec<KeyedResponse>) {
+        for stored in responses {
+            self.response_bytes += stored.response.bytes();
+            self.responses.push_back(stored);
+            while self.responses.len() > self.max_keys || self.response_bytes > self.max_response_bytes {
+                let Some(oldest) = self.responses.pop_front() else { break };
+                self.response_bytes -= oldest.response.bytes();
             }
         }
     }
 }
 
-impl Restored {
+impl RestoredState {
     /// Keeps the newest identities of events without a row.
-    fn keep_folded(&mut self, folded: Vec<(i64, Vec<u128>)>) {
-        for (time, identities) in folded {
-            self.folded_count += identities.len();
-            let place = self.folded.partition_point(|(earlier, _)| *earlier <= time);
-            self.folded.insert(place, (time, identities));
-            while self.folded_count > self.repeats {
-                let Some((_, oldest)) = self.folded.pop_front() else { break };
-                self.folded_count -= oldest.len();
+    fn add_identities(&mut self, identities: Vec<(i64, Vec<u128>)>) {
+        for (time, identities) in identities {
+            self.identity_count += identities.len();
+            let index = self.identities.partition_point(|(earlier, _)| *earlier <= time);
+            self.identities.insert(index, (time, identities));
+            while self.identity_count > self.max_identities {
+                let Some((_, oldest)) = self.identities.pop_front() else { break };
+                self.identity_count -= oldest.len();
             }
         }
     }
@@ -161,25 +161,25 @@ impl Restored {
 
 impl Pipeline {
     /// Gives the pipeline its memory back. To be called before the first request.
-    pub fn restore(&self, restored: Restored) {
+    pub fn restore(&self, restored: RestoredState) {
         let now = self.shared.now();
-        *self.positions.lock().unwrap_or_else(PoisonError::into_inner) = restored.positions.into_newest();
-        for kept in restored.answers {
-            self.shared.keys.restore(kept.key, kept.answer);
+        *self.positions.lock().unwrap_or_else(PoisonError::into_inner) = restored.positions.into_vec();
+        for stored in restored.responses {
+            self.shared.idempotency.restore(stored.key, stored.response);
         }
-        let window = i64::try_from(self.shared.limits.repeat_window.as_micros()).unwrap_or(i64::MAX);
+        let window = i64::try_from(self.shared.limits.dedup_window.as_micros()).unwrap_or(i64::MAX);
         let oldest = now - window;
-        for (_, identities) in restored.folded.iter().filter(|(time, _)| *time >= oldest) {
+        for (_, identities) in restored.identities.iter().filter(|(time, _)| *time >= oldest) {
             for identity in identities {
-                self.shared.repeats.remember(*identity, now);
+                self.shared.dedup.insert(*identity, now);
             }
         }
-        if let Some(lake) = restored.lake {
-            self.remember_sealed(&lake, oldest, now);
+        if let Some(delta) = restored.delta {
+            self.load_flushed_identities(&delta, oldest, now);
         }
         for record in self.shared.hot.snapshot().records.iter().rev() {
             match record.batch(Table::Events) {
-                Ok(Some(events)) if !self.remember(&events, oldest, now) => break,
+                Ok(Some(events)) if !self.load_identities(&events, oldest, now) => break,
                 _ => {}
             }
         }
@@ -191,29 +191,30 @@ impl Pipeline {
         std::mem::take(&mut *self.positions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Remembers the failures that were sealed not long ago, as many as are ever remembered.
-    fn remember_sealed(&self, lake: &Lake, oldest: i64, now: i64) {
-        let mut left = self.shared.limits.repeats;
+    /// Remembers the failures that were flushed not long ago, as many as are ever remembered.
+    fn load_flushed_identities(&self, delta: &DeltaTables, oldest: i64, now: i64) {
+        let mut left = self.shared.limits.dedup_entries;
         let mut visit = |events: RecordBatch| {
-            self.remember(&events, oldest, now);
+            self.load_identities(&events, oldest, now);
             left = left.saturating_sub(events.num_rows());
             if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        let read = lake.rows_since(Table::Events, "ingested_at", oldest, &Columns::NAMES, &mut visit);
+        let read =
+            delta.rows_since(Table::Events, "ingested_at", oldest, &IdentityColumns::NAMES, &mut visit);
         if let Err(error) = read {
-            tracing::warn!(%error, "repeats of what was sealed in the last minutes may not be recognised");
+            tracing::warn!(%error, "repeats of what was flushed in the last minutes may not be recognised");
         }
     }
 
     /// Remembers the failures of a batch; false when it is older than the window.
-    fn remember(&self, events: &RecordBatch, oldest: i64, now: i64) -> bool {
-        let Some(columns) = Columns::of(events) else { return true };
+    fn load_identities(&self, events: &RecordBatch, oldest: i64, now: i64) -> bool {
+        let Some(columns) = IdentityColumns::of(events) else { return true };
         if columns.ingested_at.iter().flatten().all(|time| time < oldest) {
             return events.num_rows() == 0;
         }
         for row in 0..events.num_rows() {
             for identity in columns.identities(row) {
-                self.shared.repeats.remember(identity, now);
+                self.shared.dedup.insert(identity, now);
             }
         }
         true
@@ -221,7 +222,7 @@ impl Pipeline {
 }
 
 /// What repeats are known by.
-struct Columns<'b> {
+struct IdentityColumns<'b> {
     ingested_at: &'b TimestampMicrosecondArray,
     event_id: &'b StringArray,
     trace_id: &'b StringArray,
@@ -230,7 +231,7 @@ struct Columns<'b> {
     canonical: ArrayRef,
 }
 
-impl<'b> Columns<'b> {
+impl<'b> IdentityColumns<'b> {
     const NAMES: [&'static str; 6] =
         ["ingested_at", "event_id", "trace_id", "span_id", "source", "canonical"];
 
@@ -252,27 +253,28 @@ impl<'b> Columns<'b> {
 
     /// The identities under which an event of a span or log record is known.
     fn identities(&self, row: usize) -> impl Iterator<Item = u128> {
-        let source = name_at(&self.source, row);
+        let source = text_at(&self.source, row);
         let signal = match source {
-            Some(source) if source == Source::OtlpTraces.as_str() => Some(reading::SPAN),
-            Some(source) if source == Source::OtlpLogs.as_str() => Some(reading::LOG),
+            Some(source) if source == Source::OtlpTraces.as_str() => Some(identities::SPAN_SIGNAL),
+            Some(source) if source == Source::OtlpLogs.as_str() => Some(identities::LOG_SIGNAL),
             _ => None,
         };
         let event = signal.and_then(|_| parse_hex(self.event_id, row));
         let span = signal.and_then(|_| {
             let trace = parse_hex(self.trace_id, row)?.to_be_bytes();
             let span = u64::try_from(parse_hex(self.span_id, row)?).ok()?.to_be_bytes();
-            Some(reading::identity_of(&trace, &span))
+            Some(identities::span_identity(&trace, &span))
         });
-        let told =
-            signal.and_then(|signal| Some(reading::told_by(signal, span?, name_at(&self.canonical, row)?)));
-        // Calls that worked leave no row to know them by; their identities are kept beside the answers.
-        let call = span.filter(|_| signal == Some(reading::SPAN)).map(reading::call_of);
-        event.into_iter().chain(told).chain(call.map(u128::from))
+        let report = signal.and_then(|signal| {
+            Some(identities::report_identity(signal, span?, text_at(&self.canonical, row)?))
+        });
+        // Calls that worked leave no row to know them by; their identities are kept beside the responses.
+        let call = span.filter(|_| signal == Some(identities::SPAN_SIGNAL)).map(identities::call_identity);
+        event.into_iter().chain(report).chain(call.map(u128::from))
     }
 }
 
-fn name_at(names: &ArrayRef, row: usize) -> Option<&str> {
+fn text_at(names: &ArrayRef, row: usize) -> Option<&str> {
     let names = names.as_string_opt::<i32>()?;
     names.is_valid(row).then(|| names.value(row))
 }
@@ -283,35 +285,37 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
 
 /// What a record keeps beside its rows.
 #[derive(Default)]
-struct Kept {
-    answers: Vec<KeyAnswer>,
+struct StoredRequests {
+    responses: Vec<KeyedResponse>,
     positions: Vec<Position>,
     /// Identities of events without a row, and of counted calls, with the time they came.
-    folded: Vec<(i64, Vec<u128>)>,
+    identities: Vec<(i64, Vec<u128>)>,
     /// Rows that hold identities of counted calls.
     calls: u64,
 }
 
-impl Kept {
+impl StoredRequests {
     fn of(requests: &RecordBatch) -> Self {
         let column = |name| requests.column_by_name(name);
         let texts = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
         let times = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
         let mut found = Self::default();
-        let (Some(times), Some(keys), Some(kept)) = (times, texts("key"), texts("answer")) else {
+        let (Some(times), Some(keys), Some(answers)) = (times, texts("key"), texts("answer")) else {
             return found;
         };
         for row in 0..requests.num_rows() {
-            let (time, text) = (times.value(row), kept.value(row));
+            let (time, text) = (times.value(row), answers.value(row));
             if let Some(position) = Position::from_json(text) {
                 found.positions.push(position);
-            } else if let Some(identities) = fold::from_kept(text) {
-                found.folded.push((time, identities));
-            } else if let Some(identities) = calls::from_kept(text) {
-                found.folded.push((time, identities.into_iter().map(u128::from).collect()));
+            } else if let Some(identities) = coalesce::decode_identities(text) {
+                found.identities.push((time, identities));
+            } else if let Some(identities) = call_identities::decode(text) {
+                found.identities.push((time, identities.into_iter().map(u128::from).collect()));
                 found.calls += 1;
-            } else if let (Some(key), Some(answer)) = (parse_hex(keys, row), KeptOutcome::from_json(text)) {
-                found.answers.push(KeyAnswer { time, key, answer });
+            } else if let (Some(key), Some(response)) =
+                (parse_hex(keys, row), StoredResponse::from_json(text))
+            {
+                found.responses.push(KeyedResponse { time, key, response });
             }
         }
         found

@@ -1,23 +1,24 @@
 //! Requests through a real log on a real disk.
 
-mod giants;
+mod call_reports;
 mod idempotency;
+mod large_requests;
 
 use super::*;
-use crate::counters::reason_place;
+use crate::counters::reason_index;
 use arrow::array::RecordBatch;
+use classifier::telemetry::{Attribute, LogRecord, Resource, Span, SpanKind, Value as OtlpValue};
+use classifier::{Category, HashKey, Registry};
 use serde_json::Value;
 use std::path::Path;
 use store::Table;
 use store::codec;
 use store::disk::RealDisk;
-use store::log::LogOptions;
-use taxonomy::signal::{Attribute, LogRecord, Resource, Span, SpanKind, Value as Held};
-use taxonomy::{Category, HashKey, Registry};
+use store::wal::WalOptions;
 use tempfile::TempDir;
 
 /// 2026-01-02T03:04:05Z, and no clock.
-fn noon() -> i64 {
+fn fixed_time() -> i64 {
     1_767_323_045_000_000
 }
 
@@ -25,34 +26,34 @@ fn limits() -> Limits {
     Limits { rejected_listed: 2, rejects_per_minute: 3, ..Limits::default() }
 }
 
-fn open_with(folder: &Path, limits: Limits, options: LogOptions) -> Pipeline {
-    open_at(folder, limits, options, noon)
+fn open_with(folder: &Path, limits: Limits, options: WalOptions) -> Pipeline {
+    open_at(folder, limits, options, fixed_time)
 }
 
-fn open_at(folder: &Path, limits: Limits, mut options: LogOptions, clock: Clock) -> Pipeline {
+fn open_at(folder: &Path, limits: Limits, mut options: WalOptions, clock: Clock) -> Pipeline {
     let hot = Arc::new(Hot::new(64 << 20));
-    let mut restored = Restored::new(Arc::clone(&hot), None, &limits);
+    let mut restored = RestoredState::new(Arc::clone(&hot), None, &limits);
     options.preamble = codec::preamble().unwrap();
-    let (log, _) =
-        Log::open(Arc::new(RealDisk), folder, options, &mut |record| restored.take(record)).unwrap();
-    let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, taxonomy::Limits::default());
+    let (wal, _) =
+        Wal::open(Arc::new(RealDisk), folder, options, &mut |record| restored.load_record(record)).unwrap();
+    let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, classifier::Limits::default());
     let rules = Arc::new(rules);
-    let pipeline = Pipeline::start(Parts { limits, rules, log, hot, clock, workers: 2 }).unwrap();
+    let pipeline = Pipeline::start(Parts { limits, rules, wal, hot, clock, workers: 2 }).unwrap();
     pipeline.restore(restored);
     pipeline
 }
 
 fn open(folder: &TempDir) -> Pipeline {
-    open_with(folder.path(), limits(), LogOptions::default())
+    open_with(folder.path(), limits(), WalOptions::default())
 }
 
 /// Reads a body of lines; one that says `refuse` refuses the request, one that says `panic` is a defect.
-fn read_lines(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
-    for (place, line) in body.split(|byte| *byte == b'\n').enumerate() {
+fn read_lines(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
+    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
         match line {
-            b"refuse" => return Err(Refusal::new(Cause::Unreadable, "as asked")),
+            b"reject" => return Err(Rejection::new(RejectionReason::Unreadable, "as asked")),
             b"panic" => panic!("as asked"),
-            line => reading.line(place as u64 + 1, line),
+            line => sink.push_line(index as u64 + 1, line),
         }
     }
     Ok(())
@@ -62,11 +63,11 @@ const TRACE: [u8; 16] = [7; 16];
 const SPAN: [u8; 8] = [9; 8];
 
 fn code(code: &'static str) -> [Attribute<'static>; 1] {
-    [Attribute { key: "error.code".into(), value: Held::Text(code.into()) }]
+    [Attribute { key: "error.code".into(), value: OtlpValue::Text(code.into()) }]
 }
 
 /// A failed server span for each line of the body; the line is the code.
-fn read_spans(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+fn read_spans(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     let _ = body;
     let attributes = code("RATE_LIMIT_EXCEEDED");
     let span = Span {
@@ -79,14 +80,14 @@ fn read_spans(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
         attributes: &attributes,
         ..Span::default()
     };
-    reading.span(&span, &Resource::default());
+    sink.push_span(&span, &Resource::default());
     Ok(())
 }
 
 /// A log record of the same span that tells of the same failure, with the body as its text.
-fn read_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
+fn read_logs(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     let attributes = code("RATE_LIMIT_EXCEEDED");
-    let text = Held::Text(String::from_utf8_lossy(body));
+    let text = OtlpValue::Text(String::from_utf8_lossy(body));
     let record = LogRecord {
         time_ns: 1_767_323_041_000_000_000,
         severity: 17,
@@ -96,11 +97,11 @@ fn read_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
         span_id: Some(SPAN),
         ..LogRecord::default()
     };
-    reading.log(&record, &Resource::default());
+    sink.push_log(&record, &Resource::default());
     Ok(())
 }
 
-fn request(source: Source, read: ReadBody, body: &str) -> Request {
+fn request(source: Source, read: BodyReader, body: &str) -> Request {
     Request {
         source,
         body: body.to_owned().into(),
@@ -109,7 +110,7 @@ fn request(source: Source, read: ReadBody, body: &str) -> Request {
         defaults: Defaults { service: Some("tickets".to_owned()), ..Defaults::default() },
         idempotency_key: None,
         position: None,
-        room: Vec::new(),
+        permits: Vec::new(),
     }
 }
 
@@ -142,10 +143,10 @@ async fn what_was_answered_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
     let body = format!("{FAILED}\n{WORKED}\n\n{WORKED}\n{{}}\nnot json at all {{\n");
-    let answer = pipeline.submit(lines(&body)).await.unwrap();
-    assert_eq!((answer.accepted, answer.events, answer.unrecognized), (4, 1, 1));
-    assert_eq!(answer.rejected.iter().map(|rejected| rejected.line).collect::<Vec<_>>(), [6]);
-    assert_eq!(answer.categories.iter().collect::<Vec<_>>(), [(Category::RateLimit, 1)]);
+    let response = pipeline.submit(lines(&body)).await.unwrap();
+    assert_eq!((response.accepted, response.events, response.unrecognized), (4, 1, 1));
+    assert_eq!(response.rejected.iter().map(|rejected| rejected.line).collect::<Vec<_>>(), [6]);
+    assert_eq!(response.categories.iter().collect::<Vec<_>>(), [(Category::RateLimit, 1)]);
     let counted = &pipeline.counters().of(Source::Envelopes).categories;
     assert_eq!(counted[Category::RateLimit as usize].get(), 1);
     let before = Table::ALL.map(|table| rows(&pipeline, table));
@@ -168,7 +169,7 @@ fn sum(rows: &[Value], column: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_key_is_answered_again_and_stored_once() {
+async fn a_key_is_idempotent_replays_and_stored_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
     let first = pipeline.submit(with_key(FAILED, "abc")).await.unwrap();
@@ -189,7 +190,7 @@ async fn a_key_is_answered_again_and_stored_once() {
 async fn a_refused_request_leaves_nothing_and_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
-    let refused = format!("{FAILED}\nnot json {{\n{WORKED}\nrefuse");
+    let refused = format!("{FAILED}\nnot json {{\n{WORKED}\nreject");
     let defect = format!("{FAILED}\npanic");
     let mut tasks = tokio::task::JoinSet::new();
     for round in 0..30 {
@@ -200,16 +201,16 @@ async fn a_refused_request_leaves_nothing_and_harms_nobody() {
     let mut stored = 0;
     for (kind, outcome) in tasks.join_all().await {
         match (kind, outcome) {
-            (0, Ok(answer)) => stored += answer.events,
+            (0, Ok(response)) => stored += response.events,
             // It shared a worker with the defect, and was told to come back.
-            (0, Err(refusal)) => assert!(refusal.retry_after.is_some()),
-            (1, outcome) => assert_eq!(outcome.unwrap_err().cause, Cause::Unreadable),
-            (_, outcome) => assert_eq!(outcome.unwrap_err().cause, Cause::Internal),
+            (0, Err(rejection)) => assert!(rejection.retry_after.is_some()),
+            (1, outcome) => assert_eq!(outcome.unwrap_err().reason, RejectionReason::Unreadable),
+            (_, outcome) => assert_eq!(outcome.unwrap_err().reason, RejectionReason::Internal),
         }
     }
     let counters = pipeline.counters().of(Source::Envelopes);
-    assert_eq!(counters.refused[Cause::Unreadable as usize].get(), 10);
-    assert_eq!(counters.refused[Cause::Internal as usize].get(), 10);
+    assert_eq!(counters.rejected_requests[RejectionReason::Unreadable as usize].get(), 10);
+    assert_eq!(counters.rejected_requests[RejectionReason::Internal as usize].get(), 10);
     assert_eq!(pipeline.counters().panics.get(), 10);
     assert_eq!(rows(&pipeline, Table::Events).len() as u64, stored);
     assert_eq!(sum(&rows(&pipeline, Table::Traffic), "calls") as u64, stored);
@@ -228,7 +229,7 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
         let (first, second) = if span_first { (span(), log()) } else { (log(), span()) };
         assert_eq!(pipeline.submit(first).await.unwrap().events, 1);
         assert_eq!(pipeline.submit(second).await.unwrap().events, 0);
-        // Sent again, both of them; the answer is still yes.
+        // Sent again, both of them; the response is still yes.
         assert_eq!(pipeline.submit(span()).await.unwrap().events, 0);
         assert_eq!(pipeline.submit(log()).await.unwrap().events, 0);
         assert_eq!(rows(&pipeline, Table::Events).len(), 1);
@@ -248,9 +249,13 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
 async fn a_key_may_be_used_again_when_nothing_could_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
-    let answer = pipeline.submit(with_key("{broken", "k")).await.unwrap();
-    assert_eq!((answer.accepted, answer.rejected_count), (0, 1));
-    assert_eq!(pipeline.counters().of(Source::Envelopes).refused[Cause::Unreadable as usize].get(), 1);
+    let response = pipeline.submit(with_key("{broken", "k")).await.unwrap();
+    assert_eq!((response.accepted, response.rejected_count), (0, 1));
+    assert_eq!(
+        pipeline.counters().of(Source::Envelopes).rejected_requests[RejectionReason::Unreadable as usize]
+            .get(),
+        1
+    );
     assert_eq!(pipeline.submit(with_key(FAILED, "k")).await.unwrap().events, 1);
     pipeline.close();
 }
@@ -258,9 +263,9 @@ async fn a_key_may_be_used_again_when_nothing_could_be_read() {
 /// What a refused request had been remembered for must not make its retry a repeat.
 #[tokio::test]
 async fn a_refused_span_may_be_sent_again() {
-    fn read_and_refuse(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
-        read_spans(body, reading)?;
-        Err(Refusal::new(Cause::Unreadable, "as asked"))
+    fn read_and_refuse(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
+        read_spans(body, sink)?;
+        Err(Rejection::new(RejectionReason::Unreadable, "as asked"))
     }
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
@@ -278,19 +283,19 @@ async fn two_log_records_are_the_same_only_with_the_same_body() {
         pipeline.submit(request(Source::OtlpLogs, read_logs, body)).await.unwrap();
     }
     assert_eq!(rows(&pipeline, Table::Events).len(), 2);
-    assert_eq!(pipeline.counters().of(Source::OtlpLogs).repeats.get(), 1);
+    assert_eq!(pipeline.counters().of(Source::OtlpLogs).duplicates.get(), 1);
     pipeline.close();
 }
 
 /// Log records without a span, each with two replies in it: their only calls are their own.
-fn read_lone_logs(body: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
-    let text = Held::Text(String::from_utf8_lossy(body));
+fn read_lone_logs(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
+    let text = OtlpValue::Text(String::from_utf8_lossy(body));
     let services = ["shop", "bank"]
-        .map(|name| [Attribute { key: "service.name".into(), value: Held::Text(name.into()) }]);
+        .map(|name| [Attribute { key: "service.name".into(), value: OtlpValue::Text(name.into()) }]);
     for service in &services {
         for time_ns in [1_767_323_041_000_000_000, 1_767_323_042_000_000_000] {
             let record = LogRecord { time_ns, body: Some(&text), ..LogRecord::default() };
-            reading.log(&record, &Resource { attributes: service });
+            sink.push_log(&record, &Resource { attributes: service });
         }
     }
     Ok(())
@@ -311,8 +316,8 @@ async fn the_calls_of_a_log_record_are_counted_once() {
 
 #[tokio::test]
 async fn what_stands_beside_records_is_redacted_too() {
-    fn read(_: &[u8], reading: &mut Reading<'_>) -> Result<(), Refusal> {
-        reading.reject(1, "malformed", "bob@example.com is no number", b"password\x12\x07hunter2");
+    fn read(_: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
+        sink.reject(1, "malformed", "bob@example.com is no number", b"password\x12\x07hunter2");
         Ok(())
     }
     let folder = tempfile::tempdir().unwrap();
@@ -326,8 +331,8 @@ async fn what_stands_beside_records_is_redacted_too() {
         (&"of [redacted]".into(), &"of [redacted]".into())
     );
     let malformed = Request { defaults: defaults(), ..request(Source::OtlpTraces, read, "") };
-    let answer = pipeline.submit(malformed).await.unwrap();
-    assert_eq!(answer.rejected[0].reason, "[redacted] is no number");
+    let response = pipeline.submit(malformed).await.unwrap();
+    assert_eq!(response.rejected[0].reason, "[redacted] is no number");
     let reject = &rows(&pipeline, Table::Rejects)[0];
     let found = ["service", "detail", "sample"].map(|column| reject[column].as_str().unwrap());
     assert_eq!(found, ["of [redacted]", "[redacted] is no number", ""]);
@@ -339,14 +344,14 @@ async fn what_stands_beside_records_is_redacted_too() {
 async fn rejects_are_a_bounded_sample_and_counted_in_full() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
-    let answer = pipeline.submit(lines(&"{\"password\":\"hunter2\" \n".repeat(10))).await.unwrap();
-    assert_eq!((answer.rejected.len(), answer.rejected_count), (2, 10));
+    let response = pipeline.submit(lines(&"{\"password\":\"hunter2\" \n".repeat(10))).await.unwrap();
+    assert_eq!((response.rejected.len(), response.rejected_count), (2, 10));
     let rejects = rows(&pipeline, Table::Rejects);
     assert_eq!(rejects.len(), 3);
     assert!(rejects.iter().all(|row| !row["sample"].as_str().unwrap().contains("hunter2")));
     assert_eq!(pipeline.counters().samples_dropped.get(), 7);
     let counters = pipeline.counters().of(Source::Envelopes);
-    assert_eq!(counters.reasons[reason_place("not_json")].get(), 10);
+    assert_eq!(counters.reasons[reason_index("not_json")].get(), 10);
     pipeline.close();
 }
 
@@ -354,10 +359,10 @@ async fn rejects_are_a_bounded_sample_and_counted_in_full() {
 async fn rows_that_outgrow_the_limit_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { batch_bytes: 2000, ..limits() };
-    let pipeline = open_with(folder.path(), limits, LogOptions::default());
+    let pipeline = open_with(folder.path(), limits, WalOptions::default());
     let body = format!("{FAILED}\n").repeat(20);
-    assert_eq!(pipeline.submit(lines(&body)).await.unwrap_err().cause, Cause::TooLarge);
-    assert_eq!(pipeline.log_stats().records, 0, "not even an empty record");
+    assert_eq!(pipeline.submit(lines(&body)).await.unwrap_err().reason, RejectionReason::TooLarge);
+    assert_eq!(pipeline.wal_stats().records, 0, "not even an empty record");
     assert_eq!(pipeline.submit(lines(FAILED)).await.unwrap().events, 1);
     assert_eq!(rows(&pipeline, Table::Events).len(), 1);
     pipeline.close();
@@ -367,27 +372,27 @@ async fn rows_that_outgrow_the_limit_are_refused() {
 async fn a_closed_pipeline_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = open(&folder);
-    assert!(pipeline.unready().is_none());
+    assert!(pipeline.readiness_error().is_none());
     pipeline.close();
-    assert_eq!(pipeline.unready().unwrap().cause, Cause::ShuttingDown);
-    let refusal = pipeline.submit(with_key(FAILED, "k")).await.unwrap_err();
-    assert_eq!(refusal.cause, Cause::ShuttingDown);
-    assert!(refusal.retry_after.is_some());
+    assert_eq!(pipeline.readiness_error().unwrap().reason, RejectionReason::ShuttingDown);
+    let rejection = pipeline.submit(with_key(FAILED, "k")).await.unwrap_err();
+    assert_eq!(rejection.reason, RejectionReason::ShuttingDown);
+    assert!(rejection.retry_after.is_some());
 }
 
 #[tokio::test]
 async fn a_full_log_refuses_and_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
-    let options = LogOptions { segment_bytes: 1 << 16, max_bytes: 1 << 18, ..LogOptions::default() };
+    let options = WalOptions { segment_bytes: 1 << 16, max_bytes: 1 << 18, ..WalOptions::default() };
     let pipeline = open_with(folder.path(), limits(), options);
-    let refusal = loop {
-        if let Err(refusal) = pipeline.submit(lines(FAILED)).await {
-            break refusal;
+    let rejection = loop {
+        if let Err(rejection) = pipeline.submit(lines(FAILED)).await {
+            break rejection;
         }
     };
-    assert_eq!(refusal.cause, Cause::LogFull);
-    assert!(refusal.retry_after.is_some());
-    assert_eq!(pipeline.unready().unwrap().cause, Cause::LogFull);
+    assert_eq!(rejection.reason, RejectionReason::WalFull);
+    assert!(rejection.retry_after.is_some());
+    assert_eq!(pipeline.readiness_error().unwrap().reason, RejectionReason::WalFull);
     assert!(!rows(&pipeline, Table::Events).is_empty(), "readers go on");
     pipeline.close();
 }
@@ -412,7 +417,23 @@ async fn positions_are_there_after_a_restart() {
     positions.sort_by_key(|position| position.text);
     assert_eq!(positions, [at(1, 160), at(2, 7)]);
     assert_eq!(pipeline.submit(with_key(FAILED, "a key of somebody")).await.unwrap().events, 1);
-    assert_eq!(pipeline.counters().answered_again.get(), 1, "answers beside positions are still answers");
+    assert_eq!(pipeline.counters().idempotent_replays.get(), 1, "answers beside positions are still answers");
     assert_eq!(rows(&pipeline, Table::Events).len(), 2);
     pipeline.close();
+}
+
+/// A teed wire log: the request names the tool, the reply says how it went.
+#[tokio::test]
+async fn replies_are_paired_with_the_requests_of_their_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = open(&folder);
+    let wire = [
+        r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"merge","arguments":{"a":1}}}"#,
+        r#"{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"Permission denied"}],"isError":true}}"#,
+    ];
+    pipeline.submit(lines(&wire.join("\n"))).await.unwrap();
+    let events = rows(&pipeline, Table::Events);
+    assert_eq!(events.len(), 1);
+    assert_eq!((&events[0]["operation"], &events[0]["request_id"]), (&"merge".into(), &"4".into()));
+    assert_eq!(events[0]["fault"], "caller");
 }

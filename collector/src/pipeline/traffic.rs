@@ -3,22 +3,23 @@
 //! Most records are calls that worked and leave nothing but this sum, so that adding one call to a sum that
 //! is already there allocates nothing.
 
+use super::call_points::CallDurations;
 use crate::source::Source;
+use classifier::{Call, Dialect, Outcome};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
-use taxonomy::{Call, Dialect, Outcome};
 
 const MINUTE_US: i64 = 60_000_000;
 /// Room for this many sums is kept from one request to the next.
-const KEPT_SUMS: usize = 4096;
+const MAX_RETAINED_SUMS: usize = 4096;
 
 /// The sums of one request.
 #[derive(Default)]
 pub(super) struct Traffic {
     hasher: foldhash::fast::RandomState,
     /// Places in `sums`, by the hash of their key.
-    places: HashTable<usize>,
+    indexes: HashTable<usize>,
     sums: Vec<Sum>,
     /// The names in the sums.
     name_bytes: usize,
@@ -26,7 +27,7 @@ pub(super) struct Traffic {
 
 /// What is alike about calls that are summed.
 #[derive(PartialEq, Eq, Hash)]
-struct Key<'k> {
+struct SumKey<'k> {
     minute: i64,
     service: Option<&'k str>,
     environment: Option<&'k str>,
@@ -36,7 +37,7 @@ struct Key<'k> {
     span_kind: Option<&'k str>,
 }
 
-impl<'k> Key<'k> {
+impl<'k> SumKey<'k> {
     fn of(call: &Call<'k>) -> Self {
         Self {
             minute: call.time.saturating_sub(call.time.rem_euclid(MINUTE_US)),
@@ -64,14 +65,15 @@ struct Sum {
     outcome: Outcome,
     span_kind: Option<Box<str>>,
     calls: i64,
+    unverified: i64,
     timed: i64,
     duration_sum_us: i64,
     /// Calls by the first bound that they do not exceed; as a row, each bucket holds those before it too.
-    within: [i64; BUCKET_BOUNDS_US.len()],
+    bucket_counts: [i64; BUCKET_BOUNDS_US.len()],
 }
 
 impl Sum {
-    fn new(key: &Key<'_>) -> Self {
+    fn new(key: &SumKey<'_>) -> Self {
         Self {
             minute: key.minute,
             service: key.service.map(Box::from),
@@ -81,14 +83,15 @@ impl Sum {
             outcome: key.outcome,
             span_kind: key.span_kind.map(Box::from),
             calls: 0,
+            unverified: 0,
             timed: 0,
             duration_sum_us: 0,
-            within: [0; BUCKET_BOUNDS_US.len()],
+            bucket_counts: [0; BUCKET_BOUNDS_US.len()],
         }
     }
 
-    fn key(&self) -> Key<'_> {
-        Key {
+    fn key(&self) -> SumKey<'_> {
+        SumKey {
             minute: self.minute,
             service: self.service.as_deref(),
             environment: self.environment.as_deref(),
@@ -102,25 +105,36 @@ impl Sum {
     fn add(&mut self, call: &Call<'_>) {
         let count = i64::try_from(call.count).unwrap_or(i64::MAX);
         self.calls = self.calls.saturating_add(count);
+        self.unverified = self.unverified.saturating_add(if call.is_unverified { count } else { 0 });
         let Some(duration) = call.duration_us.filter(|duration| *duration >= 0) else { return };
         self.timed = self.timed.saturating_add(count);
         self.duration_sum_us = self.duration_sum_us.saturating_add(duration.saturating_mul(count));
-        let place = BUCKET_BOUNDS_US.partition_point(|bound| *bound < duration);
-        if let Some(bucket) = self.within.get_mut(place) {
+        let index = BUCKET_BOUNDS_US.partition_point(|bound| *bound < duration);
+        if let Some(bucket) = self.bucket_counts.get_mut(index) {
             *bucket = bucket.saturating_add(count);
+        }
+    }
+
+    /// Adds calls of which only sums are known.
+    fn add_durations(&mut self, durations: &CallDurations) {
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.timed = self.timed.saturating_add(signed(durations.calls));
+        self.duration_sum_us = self.duration_sum_us.saturating_add(signed(durations.sum_us));
+        for (bucket, calls) in self.bucket_counts.iter_mut().zip(durations.bucket_counts) {
+            *bucket = bucket.saturating_add(signed(calls));
         }
     }
 
     fn buckets(&self) -> [i64; BUCKET_BOUNDS_US.len()] {
         let mut sum = 0_i64;
-        self.within.map(|calls| {
+        self.bucket_counts.map(|calls| {
             sum = sum.saturating_add(calls);
             sum
         })
     }
 
     fn row(&self, source: Source) -> TrafficRow<'_> {
-        let Key { minute, service, environment, operation, dialect, outcome, span_kind } = self.key();
+        let SumKey { minute, service, environment, operation, dialect, outcome, span_kind } = self.key();
         TrafficRow {
             minute,
             service,
@@ -131,6 +145,7 @@ impl Sum {
             span_kind,
             source: source.as_str(),
             calls: self.calls,
+            unverified: self.unverified,
             timed: self.timed,
             duration_sum_us: self.duration_sum_us,
             buckets: self.buckets(),
@@ -141,20 +156,36 @@ impl Sum {
 impl Traffic {
     /// Adds calls to their sum.
     pub(super) fn add(&mut self, call: &Call<'_>) {
-        let Self { hasher, places, sums, name_bytes } = self;
-        let key = Key::of(call);
+        self.sum_of(call).add(call);
+    }
+
+    /// Adds calls of a histogram to their sum.
+    pub(super) fn add_histogram(&mut self, call: &Call<'_>, durations: &CallDurations) {
+        let sum = self.sum_of(call);
+        sum.add(&Call { duration_us: None, ..*call });
+        sum.add_durations(durations);
+    }
+
+    /// The services and operations in the sums.
+    pub(super) fn operations(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        self.sums.iter().map(|sum| (sum.service.as_deref(), sum.operation.as_deref()))
+    }
+
+    fn sum_of(&mut self, call: &Call<'_>) -> &mut Sum {
+        let Self { hasher, indexes, sums, name_bytes } = self;
+        let key = SumKey::of(call);
         let hash = hasher.hash_one(&key);
-        let place = match places.find(hash, |&place| sums[place].key() == key) {
-            Some(&place) => place,
+        let index = match indexes.find(hash, |&index| sums[index].key() == key) {
+            Some(&index) => index,
             None => {
                 sums.push(Sum::new(&key));
                 *name_bytes += key.name_bytes();
-                let place = sums.len() - 1;
-                places.insert_unique(hash, place, |&place| hasher.hash_one(sums[place].key()));
-                place
+                let index = sums.len() - 1;
+                indexes.insert_unique(hash, index, |&index| hasher.hash_one(sums[index].key()));
+                index
             }
         };
-        sums[place].add(call);
+        &mut sums[index]
     }
 
     /// What the sums weigh, and will weigh once more as rows: every call may have a sum of its own.
@@ -171,11 +202,11 @@ impl Traffic {
 
     /// Ready for the next request.
     pub(super) fn clear(&mut self) {
-        self.places.clear();
+        self.indexes.clear();
         self.sums.clear();
         self.name_bytes = 0;
         // What a giant left behind is not kept.
-        if self.sums.capacity() > KEPT_SUMS {
+        if self.sums.capacity() > MAX_RETAINED_SUMS {
             *self = Self::default();
         }
     }
@@ -184,12 +215,13 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taxonomy::TimeSource;
+    use classifier::TimeSource;
 
     fn call(time: i64, operation: &str, outcome: Outcome, duration_us: Option<i64>) -> Call<'_> {
         Call {
             dialect: Dialect::McpAql,
             outcome,
+            is_unverified: false,
             count: 1,
             time,
             time_source: TimeSource::Record,

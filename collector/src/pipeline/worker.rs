@@ -8,65 +8,67 @@
 //! refused because of a defect of ours, which is caught here and harms nobody else's worker. Only one giant is
 //! in memory at a time.
 
-use super::batch::{Batch, Mark, Waiting};
+use super::batch::{Batch, BatchMark, PendingRequest};
 use super::decompress::decompress;
-use super::keys::{self, Claim, Claimed, Outcome};
-use super::reading::Reading;
+use super::idempotency::{self, Claim, ClaimedKey, SubmitResult};
+use super::record_sink::RecordSink;
 use super::traffic::Traffic;
-use super::{Answer, Request, Shared};
-use crate::counters::Tally;
+use super::{IngestResponse, Request, Shared};
+use crate::counters::RequestCounts;
 use crate::limits::Limits;
-use crate::refusal::{Cause, Refusal};
+use crate::rejection::{Rejection, RejectionReason};
+use crate::source::Source;
+use classifier::{Classifier, RequestTracker};
 use crossbeam_channel::{Receiver, Sender};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use store::codec::Encoder;
-use taxonomy::Classifier;
 use tokio::sync::oneshot;
 
 /// Requests that wait together share a record up to about this many rows.
-const SHARED_ROWS: usize = 4096;
+const MAX_SHARED_ROWS: usize = 4096;
 
 /// A request on its way to a worker.
 pub(super) struct Job {
     pub(super) request: Request,
     /// Its `Idempotency-Key`, once a worker has read the body and claimed the key.
-    pub(super) claimed: Option<Claimed>,
+    pub(super) claimed: Option<ClaimedKey>,
     /// When it arrived, in microseconds since 1970.
     pub(super) arrival: i64,
-    pub(super) reply: oneshot::Sender<Outcome>,
+    pub(super) reply: oneshot::Sender<SubmitResult>,
 }
 
 impl Job {
     /// Claims the `Idempotency-Key` of the request for what it holds, unless that was done before. The body is a
     /// borrow of somebody else's buffer, or of the request itself.
-    fn claim(&mut self, body: &[u8], shared: &Shared) -> Result<(), Unread> {
+    fn claim(&mut self, body: &[u8], shared: &Shared) -> Result<(), ReadError> {
         let Some(idempotency) = self.request.idempotency_key.as_ref().filter(|_| self.claimed.is_none())
         else {
             return Ok(());
         };
-        let key = keys::identity_of(idempotency.token.as_deref(), &idempotency.key);
-        let claimed = Claimed { key, content: keys::content_of(&self.request, idempotency.form, body) };
-        // The way to answer goes to whoever has the key; a channel of no use stands in its place.
+        let key = idempotency::key_identity(idempotency.token.as_deref(), &idempotency.key);
+        let claimed =
+            ClaimedKey { key, content: idempotency::content_hash(&self.request, idempotency.form, body) };
+        // The way to response goes to whoever has the key; a channel of no use stands in its place.
         let reply = std::mem::replace(&mut self.reply, oneshot::channel().0);
-        let (reply, outcome) = match shared.keys.claim(claimed, reply, self.arrival) {
+        let (reply, outcome) = match shared.idempotency.claim(claimed, reply, self.arrival) {
             Claim::First(reply) => {
                 self.claimed = Some(claimed);
                 (reply, Ok(()))
             }
-            Claim::Answered(reply, answer) => {
-                // Counted before it is said, so that whoever hears it finds it counted.
-                shared.counters.answered_again.add(1);
+            Claim::Completed(reply, response) => {
+                // BatchSummary before it is said, so that whoever hears it finds it counted.
+                shared.counters.idempotent_replays.add(1);
                 // A sender that went away does not need it.
-                drop(reply.send(Ok(answer)));
-                return Err(Unread::Shared);
+                drop(reply.send(Ok(response)));
+                return Err(ReadError::Duplicate);
             }
-            Claim::Shared => {
-                shared.counters.answered_again.add(1);
-                return Err(Unread::Shared);
+            Claim::Joined => {
+                shared.counters.idempotent_replays.add(1);
+                return Err(ReadError::Duplicate);
             }
-            Claim::Reused(reply) => (reply, Err(keys::reused().into())),
+            Claim::Conflict(reply) => (reply, Err(idempotency::conflict().into())),
         };
         self.reply = reply;
         outcome
@@ -75,19 +77,19 @@ impl Job {
 
 /// What a worker does about giants.
 #[derive(Clone)]
-pub(super) enum Role {
+pub(super) enum WorkerRole {
     /// It is the one that takes them.
-    TakesGiants,
+    LargeRequests,
     /// It passes them on to the one that does.
-    PassesOn(Sender<Job>),
+    Forwards(Sender<Job>),
 }
 
-impl Role {
+impl WorkerRole {
     /// What a body, decompressed, may weigh here, and what its rows may.
     fn limits(&self, limits: &Limits) -> (usize, usize) {
         match self {
-            Self::TakesGiants => (limits.body_bytes, limits.batch_bytes),
-            Self::PassesOn(_) => {
+            Self::LargeRequests => (limits.body_bytes, limits.batch_bytes),
+            Self::Forwards(_) => {
                 let large = limits.large_bytes;
                 (large.min(limits.body_bytes), large.min(limits.batch_bytes))
             }
@@ -96,23 +98,23 @@ impl Role {
 }
 
 /// Why a request was not read.
-enum Unread {
-    Refused(Refusal),
+enum ReadError {
+    Rejected(Rejection),
     /// It is over the limits of this worker's role; this is what to say if there is no other.
-    Outgrown(Refusal),
+    TooLarge(Rejection),
     /// It was sent before, and has been answered or will be with the first one.
-    Shared,
+    Duplicate,
 }
 
-impl From<Refusal> for Unread {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Rejection> for ReadError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
     }
 }
 
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    role: Role,
+    role: WorkerRole,
     classifier: Classifier,
     encoder: Encoder,
     batch: Batch,
@@ -122,7 +124,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, role: Role) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, role: WorkerRole) -> Self {
         Self {
             classifier: Classifier::new(Arc::clone(&shared.rules)),
             shared,
@@ -142,64 +144,71 @@ impl Worker {
     /// Works until the queue is closed and empty.
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
-            self.take(job);
-            while self.may_share()
+            self.process(job);
+            while self.can_add_request()
                 && let Ok(job) = jobs.try_recv()
             {
-                self.take(job);
+                self.process(job);
             }
             self.commit(self.batch.mark());
         }
     }
 
     /// True when another request may go into the same record.
-    fn may_share(&self) -> bool {
-        let is_light = self.batch.bytes < self.shared.limits.large_bytes;
-        matches!(self.role, Role::PassesOn(_)) && self.batch.row_count() < SHARED_ROWS && is_light
+    fn can_add_request(&self) -> bool {
+        let is_small = self.batch.bytes < self.shared.limits.large_bytes;
+        matches!(self.role, WorkerRole::Forwards(_)) && self.batch.row_count() < MAX_SHARED_ROWS && is_small
     }
 
     /// Reads one request into the batch, or refuses it.
-    fn take(&mut self, mut job: Job) {
+    fn process(&mut self, mut job: Job) {
         self.batch.begin(&self.shared);
         let mark = self.batch.mark();
-        if let Some(refusal) = self.too_late(&job) {
-            return self.refuse(job, &refusal, mark);
+        if let Some(rejection) = self.wait_exceeded(&job) {
+            return self.reject(job, &rejection, mark);
         }
         let read = catch_unwind(AssertUnwindSafe(|| self.read(&mut job)));
-        self.tidy();
+        self.reset_buffers();
         match read {
-            Ok(Ok((answer, tally))) => {
+            Ok(Ok((response, counts))) => {
                 let Job { request, claimed, arrival, reply } = job;
-                let waiting =
-                    Waiting { source: request.source, claimed, answer, tally, reply, room: request.room };
-                self.batch.finish(waiting, request.position.as_ref(), arrival);
+                let pending = PendingRequest {
+                    source: request.source,
+                    claimed,
+                    response,
+                    counts,
+                    reply,
+                    permits: request.permits,
+                };
+                self.batch.finish(pending, request.position.as_ref(), arrival);
             }
-            Ok(Err(Unread::Refused(refusal))) => self.refuse(job, &refusal, mark),
-            Ok(Err(Unread::Shared)) => {}
-            Ok(Err(Unread::Outgrown(refusal))) => self.pass_on(job, &refusal, mark),
-            Err(_) => self.recover(job),
+            Ok(Err(ReadError::Rejected(rejection))) => self.reject(job, &rejection, mark),
+            Ok(Err(ReadError::Duplicate)) => {}
+            Ok(Err(ReadError::TooLarge(rejection))) => self.forward(job, &rejection, mark),
+            Err(_) => self.recover_from_panic(job),
         }
     }
 
     /// A giant that has waited too long is refused unread.
-    fn too_late(&self, job: &Job) -> Option<Refusal> {
+    fn wait_exceeded(&self, job: &Job) -> Option<Rejection> {
         let wait = i64::try_from(self.shared.limits.large_wait.as_micros()).unwrap_or(i64::MAX);
-        let is_late = matches!(self.role, Role::TakesGiants) && self.shared.now() - job.arrival > wait;
-        is_late.then(|| self.shared.later(Cause::Busy, "too many large requests at once"))
+        let is_late =
+            matches!(self.role, WorkerRole::LargeRequests) && self.shared.now() - job.arrival > wait;
+        is_late.then(|| self.shared.retryable(RejectionReason::Busy, "too many large requests at once"))
     }
 
-    fn read(&mut self, job: &mut Job) -> Result<(Answer, Tally), Unread> {
+    fn read(&mut self, job: &mut Job) -> Result<(IngestResponse, RequestCounts), ReadError> {
         let Self { shared, role, classifier, batch, traffic, body, .. } = self;
         let Request { source, encoding, .. } = job.request;
         let (body_limit, bytes_limit) = role.limits(&shared.limits);
         // Shares the bytes, so that the job itself can be changed below.
-        let arrived = job.request.body.clone();
-        let Some(body) = decompress(encoding, &arrived, body, body_limit)? else {
+        let compressed = job.request.body.clone();
+        let Some(body) = decompress(encoding, &compressed, body, body_limit)? else {
             let limit = body_limit >> 20;
-            return Err(outgrown(format!("the body is over {limit} MiB after decompression")));
+            return Err(too_large(format!("the body is over {limit} MiB after decompression")));
         };
         job.claim(body, shared)?;
-        let mut reading = Reading {
+        let mut sink = RecordSink {
             shared,
             classifier,
             bytes_before: batch.bytes,
@@ -209,24 +218,30 @@ impl Worker {
             source,
             defaults: &job.request.defaults,
             arrival: job.arrival,
-            identity: job.claimed.map_or_else(|| shared.next_identity(), Claimed::identity),
+            identity: job.claimed.map_or_else(|| shared.next_identity(), ClaimedKey::identity),
             records: 0,
-            tally: Tally::default(),
-            answer: Answer::default(),
+            tracker: RequestTracker::default(),
+            counts: RequestCounts::default(),
+            response: IngestResponse::default(),
         };
-        (job.request.read)(body, &mut reading)?;
-        if reading.is_over_limit() {
-            return Err(outgrown(format!("the body yields over {} MiB of rows", bytes_limit >> 20)));
+        (job.request.read)(body, &mut sink)?;
+        if sink.is_over_limit() {
+            return Err(too_large(format!("the body yields over {} MiB of rows", bytes_limit >> 20)));
         }
-        let Reading { tally, answer, .. } = reading;
+        let RecordSink { counts, response, .. } = sink;
         shared.counters.of(source).body_bytes.add(body.len() as u64);
         self.batch.bytes += self.traffic.bytes();
+        if source == Source::OtlpTraces {
+            for (service, operation) in self.traffic.operations() {
+                self.shared.span_reports.record(service, operation, job.arrival);
+            }
+        }
         self.traffic.write(source, &mut self.batch.rows.traffic);
-        Ok((answer.with(&tally), tally))
+        Ok((response.with_counts(&counts), counts))
     }
 
     /// Ready for the next request; what a giant left behind is not kept.
-    fn tidy(&mut self) {
+    fn reset_buffers(&mut self) {
         self.traffic.clear();
         if self.body.capacity() > self.shared.limits.large_bytes {
             self.body = Vec::new();
@@ -234,37 +249,37 @@ impl Worker {
     }
 
     /// Refuses a request that left rows or not.
-    fn refuse(&mut self, job: Job, refusal: &Refusal, mark: Mark) {
+    fn reject(&mut self, job: Job, rejection: &Rejection, mark: BatchMark) {
         let now = self.shared.now();
-        self.take_back(mark);
+        self.discard_after(mark);
         let source = job.request.source;
-        self.shared.counters.refused(source, refusal);
-        waiting(job).tell(&self.shared, |_| Err(refusal.clone()), now);
+        self.shared.counters.record_rejection(source, rejection);
+        unread_request(job).respond(&self.shared, |_| Err(rejection.clone()), now);
     }
 
     /// Hands a giant to the worker that takes them; that one refuses what is too much even for it.
-    fn pass_on(&mut self, job: Job, refusal: &Refusal, mark: Mark) {
-        self.take_back(mark);
+    fn forward(&mut self, job: Job, rejection: &Rejection, mark: BatchMark) {
+        self.discard_after(mark);
         match self.role.clone() {
-            Role::TakesGiants => self.refuse(job, refusal, self.batch.mark()),
-            Role::PassesOn(giants) => {
-                if let Err(back) = giants.send(job) {
-                    let stopping = self.shared.stopping();
-                    self.refuse(back.into_inner(), &stopping, self.batch.mark());
+            WorkerRole::LargeRequests => self.reject(job, rejection, self.batch.mark()),
+            WorkerRole::Forwards(large_requests) => {
+                if let Err(unsent) = large_requests.send(job) {
+                    let rejection = self.shared.shutting_down();
+                    self.reject(unsent.into_inner(), &rejection, self.batch.mark());
                 }
             }
         }
     }
 
     /// If a request has left rows that are not to be kept, the batch is closed before them.
-    fn take_back(&mut self, mark: Mark) {
+    fn discard_after(&mut self, mark: BatchMark) {
         if self.batch.mark() != mark {
             self.commit(mark);
         }
     }
 
     /// A defect of ours: the buffers are of no use any more, and nobody waits for nothing.
-    fn recover(&mut self, job: Job) {
+    fn recover_from_panic(&mut self, job: Job) {
         self.shared.counters.panics.add(1);
         tracing::error!(
             source = job.request.source.as_str(),
@@ -272,55 +287,60 @@ impl Worker {
         );
         let fresh = Self::new(Arc::clone(&self.shared), self.role.clone());
         let broken = std::mem::replace(self, fresh);
-        let others = Refusal::later(Cause::Busy, "a worker was restarted", self.shared.limits.retry_after);
-        broken.batch.abandon(&self.shared, &others);
-        let refusal = Refusal::new(Cause::Internal, "the request could not be worked on");
-        self.refuse(job, &refusal, self.batch.mark());
+        let others = Rejection::retryable(
+            RejectionReason::Busy,
+            "a worker was restarted",
+            self.shared.limits.retry_after,
+        );
+        broken.batch.abort(&self.shared, &others);
+        let rejection = Rejection::new(RejectionReason::Internal, "the request could not be worked on");
+        self.reject(job, &rejection, self.batch.mark());
     }
 
     /// Hands the rows before a mark to the log, as soon as there is room.
-    fn commit(&mut self, mark: Mark) {
-        if self.batch.is_untouched() {
+    fn commit(&mut self, mark: BatchMark) {
+        if self.batch.is_empty() {
             self.batch = Batch::default();
             return;
         }
-        if self.batch.is_doubtful() {
-            let refusal = self.shared.later(Cause::Busy, "an earlier request could not be stored");
-            return std::mem::take(&mut self.batch).abandon(&self.shared, &refusal);
+        if self.batch.may_depend_on_failed_batch() {
+            let rejection =
+                self.shared.retryable(RejectionReason::Busy, "an earlier request could not be stored");
+            return std::mem::take(&mut self.batch).abort(&self.shared, &rejection);
         }
-        self.shared.metrics.keep_up();
+        self.shared.metrics.drain_if_behind();
         // Before the rows are written as a record: until then they stand in memory twice.
-        let needs_log = self.batch.needs_log(mark);
-        let inside = needs_log.then(|| self.shared.unwritten.enter(self.batch.bytes));
-        if let Ok((record, promise)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
-            if needs_log {
+        let needs_wal = self.batch.needs_wal(mark);
+        let permit = needs_wal.then(|| self.shared.wal_admission.admit(self.batch.bytes));
+        if let Ok((record, commit)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
+            if needs_wal {
                 // The same bytes for the log and for readers: a giant is not copied once more.
-                let (bytes, epoch) = (record.clone(), promise.epoch());
-                let settle = move |fate| {
-                    promise.settle(fate, &record);
-                    drop(inside);
+                let (bytes, epoch) = (record.clone(), commit.epoch());
+                let on_commit = move |result| {
+                    commit.complete(result, &record);
+                    drop(permit);
                 };
-                self.shared.log.submit(bytes, epoch, Box::new(settle));
+                self.shared.wal.submit(bytes, epoch, Box::new(on_commit));
             } else {
-                promise.keep();
+                commit.acknowledge();
             }
         }
     }
 }
 
-fn outgrown(detail: String) -> Unread {
-    Unread::Outgrown(Refusal::new(Cause::TooLarge, detail))
+fn too_large(detail: String) -> ReadError {
+    ReadError::TooLarge(Rejection::new(RejectionReason::TooLarge, detail))
 }
 
 /// A request that was not read.
-fn waiting(job: Job) -> Waiting {
+fn unread_request(job: Job) -> PendingRequest {
     let Job { request, claimed, reply, .. } = job;
-    Waiting {
+    PendingRequest {
         source: request.source,
         claimed,
-        answer: Answer::default(),
-        tally: Tally::default(),
+        response: IngestResponse::default(),
+        counts: RequestCounts::default(),
         reply,
-        room: request.room,
+        permits: request.permits,
     }
 }

@@ -1,8 +1,8 @@
-//! The engine's catalog in the order of its names.
+//! A catalog that lists its schemas and tables sorted by name.
 //!
-//! PostgreSQL clients ask for the number (`oid`) of a table, and then for its columns by that number. The numbers are given
-//! out in the order in which names are listed, and each worker process gives them out for itself: so that order must be the
-//! same in all of them, and the engine's own catalog lists names in the order of a hash table.
+//! PostgreSQL clients ask for the number (`oid`) of a table, and then for its columns by that number. Each worker process
+//! assigns these numbers in the order in which names are listed, so the order must be the same in every worker.
+//! DataFusion's own catalog lists names in hash table order, which differs from process to process.
 
 use async_trait::async_trait;
 use datafusion::catalog::{
@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
-/// Schemas in the order of their names.
+/// A catalog that lists its schemas sorted by name.
 #[derive(Debug, Default)]
 pub(super) struct OrderedCatalog(MemoryCatalogProvider);
 
@@ -34,7 +34,7 @@ impl CatalogProvider for OrderedCatalog {
     }
 }
 
-/// The tables of a schema in the order of their names.
+/// A schema that lists its tables sorted by name.
 #[derive(Debug)]
 pub(super) struct OrderedSchema(pub(super) Arc<MemorySchemaProvider>);
 

@@ -1,11 +1,12 @@
-//! Memory of one query, as far as the engine's operators account for it.
+//! The memory pool of one query, which covers the operators that account for their memory.
 
 use datafusion::common::{Result, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the operators of one query may take. What nothing accounts for is bounded by the limit of the worker process.
+/// The memory that the operators of one query may reserve. Memory that no operator accounts for is bounded by the memory
+/// limit of the worker process.
 #[derive(Debug)]
 pub(super) struct QueryMemory {
     limit: usize,
@@ -46,8 +47,7 @@ impl MemoryPool for QueryMemory {
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(_) => Ok(()),
             Err(used) => Err(resources_datafusion_err!(
-                "{} bytes more for {} would pass {} bytes; {used} are in use",
-                additional,
+                "{} asked for {additional} more bytes, and {used} of {} bytes are in use",
                 reservation.consumer().name(),
                 self.limit
             )),

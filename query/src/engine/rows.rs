@@ -1,7 +1,7 @@
-//! The rows of an answer, as they come.
+//! The result rows of a query, as a stream of batches.
 
 use crate::error::{Kind, Limit, QueryError};
-use crate::stats::{End, Running};
+use crate::stats::{Outcome, StatementTimer};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures_util::Stream;
@@ -13,25 +13,27 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 
-/// The rows of an answer, in batches. Whoever drops it stops the query, and frees what it took.
+/// The result rows of a query, in batches. Dropping it cancels the query and frees its resources.
 pub struct Rows {
     schema: SchemaRef,
-    /// Ends with `None`; a query that ends without it has died.
+    /// The batches, ended by `None`. A channel that closes without `None` means that the query died.
     batches: mpsc::Receiver<Result<Option<RecordBatch>, QueryError>>,
     query: AbortHandle,
-    /// When time is up. The query has the same limit, but may be too busy to notice.
+    /// The end of the query's time. The query checks the same limit itself, but may be too busy to notice.
     deadline: Pin<Box<Sleep>>,
+    /// The time limit, for the error message.
     time: Duration,
-    /// Rows that may still come.
+    /// The number of rows that may still come.
     rows_left: usize,
+    /// The row limit, for the error message.
     rows: usize,
     ended: bool,
-    /// Counts how it ended, where that is counted.
-    running: Option<Running>,
+    /// Records the outcome of the query; none where queries are not counted.
+    timer: Option<StatementTimer>,
 }
 
 impl Rows {
-    /// Rows of a query that may take so long in all, and has so much of that left.
+    /// Wraps the batches of a running query. `(time, left)` is its whole time limit and the part that remains.
     pub(crate) fn new(
         schema: SchemaRef,
         batches: mpsc::Receiver<Result<Option<RecordBatch>, QueryError>>,
@@ -40,64 +42,64 @@ impl Rows {
         rows: usize,
     ) -> Self {
         let deadline = Box::pin(tokio::time::sleep(left));
-        let (rows_left, ended, running) = (rows, false, None);
-        Self { schema, batches, query, deadline, time, rows_left, rows, ended, running }
+        let (rows_left, ended, timer) = (rows, false, None);
+        Self { schema, batches, query, deadline, time, rows_left, rows, ended, timer }
     }
 
-    /// Counts how it ends.
-    pub(crate) fn counted(mut self, running: Running) -> Self {
-        self.running = Some(running);
+    /// Records the outcome in the statistics when the query ends.
+    pub(crate) fn with_stats(mut self, timer: StatementTimer) -> Self {
+        self.timer = Some(timer);
         self
     }
 
-    /// The columns.
+    /// The columns of the result.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The next batch.
+    /// Returns the next batch, or `None` at the end of the result.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, QueryError>> {
         futures_util::StreamExt::next(self).await
     }
 
-    fn count(&mut self, end: End) {
-        if let Some(running) = &mut self.running {
-            running.end(end);
+    fn record(&mut self, outcome: Outcome) {
+        if let Some(timer) = &mut self.timer {
+            timer.finish(outcome);
         }
     }
 
-    fn end(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch, QueryError>>> {
+    fn fail(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch, QueryError>>> {
         self.ended = true;
-        self.count(End::Failed);
+        self.record(Outcome::Failed);
         self.query.abort();
         Poll::Ready(Some(Err(error)))
     }
 
-    fn checked(&mut self, batch: RecordBatch) -> Poll<Option<Result<RecordBatch, QueryError>>> {
+    fn check_row_limit(&mut self, batch: RecordBatch) -> Poll<Option<Result<RecordBatch, QueryError>>> {
         match self.rows_left.checked_sub(batch.num_rows()) {
             Some(left) => {
                 self.rows_left = left;
                 Poll::Ready(Some(Ok(batch)))
             }
-            None => self.end(too_many_rows(self.rows)),
+            None => self.fail(row_limit_error(self.rows)),
         }
     }
 }
 
-/// The error for an answer that is too long.
-pub(crate) fn too_many_rows(limit: usize) -> QueryError {
-    QueryError::new(Kind::Limit(Limit::Rows), format!("the answer has more than {limit} rows"))
-        .hint("add LIMIT, a narrower time range, or group the rows")
+/// The error for a result with too many rows.
+pub(crate) fn row_limit_error(limit: usize) -> QueryError {
+    QueryError::new(Kind::Limit(Limit::Rows), format!("the result has more than {limit} rows"))
+        .hint("add LIMIT, use a shorter time range, or group the rows")
 }
 
 /// The error for a query that takes too long.
-pub(crate) fn too_slow(time: Duration) -> QueryError {
+pub(crate) fn time_limit_error(time: Duration) -> QueryError {
     QueryError::new(Kind::Limit(Limit::Time), format!("the query took longer than {time:?}"))
-        .hint("narrow it: a shorter time range, one service, fewer columns")
+        .hint("use a shorter time range, one service, or fewer columns")
 }
 
-fn died() -> QueryError {
+fn unexpected_end_error() -> QueryError {
     QueryError::new(Kind::Internal, "the query ended unexpectedly; please report the statement")
 }
 
@@ -109,19 +111,19 @@ impl Stream for Rows {
             return Poll::Ready(None);
         }
         match self.batches.poll_recv(context) {
-            Poll::Ready(Some(Ok(Some(batch)))) => return self.checked(batch),
+            Poll::Ready(Some(Ok(Some(batch)))) => return self.check_row_limit(batch),
             Poll::Ready(Some(Ok(None))) => {
                 self.ended = true;
-                self.count(End::Answered);
+                self.record(Outcome::Succeeded);
                 return Poll::Ready(None);
             }
-            Poll::Ready(Some(Err(error))) => return self.end(error),
-            Poll::Ready(None) => return self.end(died()),
+            Poll::Ready(Some(Err(error))) => return self.fail(error),
+            Poll::Ready(None) => return self.fail(unexpected_end_error()),
             Poll::Pending => {}
         }
         if self.deadline.as_mut().poll(context).is_ready() {
             let time = self.time;
-            return self.end(too_slow(time));
+            return self.fail(time_limit_error(time));
         }
         Poll::Pending
     }

@@ -1,14 +1,15 @@
-//! A connection's view of the engine: statements are planned, and run within limits.
+//! The engine session of one connection. It plans statements and runs them within limits.
 
 use super::Shared;
 use super::deep_stack;
 use super::memory::QueryMemory;
-use super::moment::Moment;
-use super::rows::{Rows, too_slow};
+use super::rows::{Rows, time_limit_error};
+use super::statement_snapshot::StatementSnapshot;
 use crate::error::{Kind, QueryError};
+use crate::guard::ReadOnlyStatement;
 use crate::limits::Limits;
 use crate::serve::postgres;
-use crate::statement::{Description, Origin, ParameterType, StatementText};
+use crate::statement::{Description, ParameterType, StatementOrigin, StatementText};
 use crate::{guard, types};
 use arrow::array::RecordBatch;
 use arrow::compute::cast;
@@ -19,7 +20,6 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use datafusion::sql::parser::Statement;
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,71 +27,71 @@ use std::time::Duration;
 use store::snapshot::Horizon;
 use tokio::sync::mpsc::{self, Sender};
 
-/// Batches that wait for a slow client.
+/// The number of batches that are buffered for a slow client.
 const WAITING_BATCHES: usize = 2;
 
-/// A connection's view of the engine.
+/// The engine session of one connection.
 #[derive(Debug, Clone)]
 pub struct EngineSession {
     shared: Arc<Shared>,
-    /// How long each of its statements may run.
+    /// The time limit of each statement.
     time: Duration,
-    /// What of the data its statements may see.
+    /// The data that its statements may see.
     horizon: Horizon,
 }
 
-/// A statement that was read, judged and planned, and can be run as often as one likes.
+/// A statement that was parsed, checked and planned. It can be run any number of times.
 #[derive(Debug, Clone)]
-pub struct Prepared {
+pub struct PreparedStatement {
     plan: LogicalPlan,
     schema: SchemaRef,
 }
 
-/// A statement of an endpoint, planned, with what that endpoint tells its client of it.
+/// A planned statement with the description that an endpoint sends to its client.
 #[derive(Debug, Clone)]
-pub struct Resolved {
-    /// The plan.
-    pub prepared: Prepared,
-    /// What is told of it.
+pub struct DescribedStatement {
+    /// The planned statement.
+    pub prepared: PreparedStatement,
+    /// Its columns and parameters.
     pub description: Description,
 }
 
-impl Prepared {
+impl PreparedStatement {
     /// The columns of the result.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The parameters, `$1` first, with their types as far as they can be known.
+    /// Returns the types of the parameters, `$1` first; `None` for a type that cannot be inferred.
     ///
     /// # Errors
-    /// When a parameter would have to be of two types.
+    /// Fails when a parameter would need two different types.
     pub fn parameters(&self) -> Result<Vec<Option<DataType>>, QueryError> {
         let types: HashMap<String, Option<DataType>> = self.plan.get_parameter_types()?;
         let number = |name: &str| name.trim_start_matches('$').parse::<usize>().ok();
         let count = types.keys().filter_map(|name| number(name)).max().unwrap_or(0);
-        let of = |number| types.get(&format!("${number}")).cloned().flatten().map(|known| plain_type(&known));
-        Ok((1..=count).map(of).collect())
+        let inferred = |number| types.get(&format!("${number}")).cloned().flatten();
+        Ok((1..=count).map(|number| inferred(number).map(|inferred| client_type(&inferred))).collect())
     }
 
-    /// Values as the types that are wanted: a text where a time is, is read as one, to the microsecond.
-    fn fitted(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
+    /// Casts values to the types that the statement expects. A text in the place of a time is parsed as a time, with a
+    /// precision of a microsecond.
+    fn cast_parameters(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
         let ParamValues::List(mut values) = values else { return Ok(values) };
-        let wanted = self.parameters()?;
-        if wanted.len() > values.len() {
+        let expected = self.parameters()?;
+        if expected.len() > values.len() {
             let message = format!("parameter ${} has no value", values.len() + 1);
             return Err(QueryError::new(Kind::Invalid, message));
         }
-        for (place, (value, wanted)) in values.iter_mut().zip(wanted).enumerate() {
-            // Beside nothing but other parameters, any type will do.
-            let is_other =
-                |wanted: &DataType| *wanted != DataType::Null && *wanted != value.value.data_type();
-            let Some(wanted) = wanted.filter(is_other) else { continue };
-            value.value = value.value.cast_to(&wanted).map_err(|error| {
-                let message =
-                    format!("parameter ${} is no {}: {}", place + 1, types::name_of(&wanted), error);
-                QueryError::new(Kind::Invalid, message)
+        for (index, (value, expected)) in values.iter_mut().zip(expected).enumerate() {
+            // A parameter that is only compared with other parameters may have any type.
+            let needs_cast =
+                |expected: &DataType| *expected != DataType::Null && *expected != value.value.data_type();
+            let Some(expected) = expected.filter(needs_cast) else { continue };
+            value.value = value.value.cast_to(&expected).map_err(|error| {
+                let (number, name) = (index + 1, types::postgres_name(&expected));
+                QueryError::new(Kind::Invalid, format!("parameter ${number} is not of type {name}: {error}"))
             })?;
         }
         Ok(ParamValues::List(values))
@@ -104,41 +104,42 @@ impl EngineSession {
         Self { shared, time, horizon }
     }
 
-    /// How long statements may run from now on: at most what the engine allows.
+    /// Sets the time limit of statements, at most the limit of the engine.
     #[must_use]
-    pub fn within(mut self, time: Duration) -> Self {
+    pub fn with_time_limit(mut self, time: Duration) -> Self {
         self.time = time.min(self.shared.limits.time);
         self
     }
 
-    /// Reads, judges and plans a statement of an endpoint; with values, puts them in the places of its parameters.
+    /// Parses, checks and plans a statement of an endpoint. If values are given, they are bound to its parameters.
     ///
     /// # Errors
-    /// When it is no SQL, not allowed, or does not fit the tables; or when a value does not fit.
-    pub async fn resolve(
+    /// Fails when the text is not SQL, the statement is not allowed or does not match the tables, or a value does not
+    /// match its parameter.
+    pub async fn prepare(
         &self,
         text: StatementText,
         values: Option<ParamValues>,
-    ) -> Result<Resolved, QueryError> {
+    ) -> Result<DescribedStatement, QueryError> {
         let session = self.clone();
-        self.deeply(async move {
-            let mut resolved = match text.origin {
-                Origin::Plain => session.resolve_plain(&text.sql).await?,
-                Origin::Postgres { user, index, types } => {
+        self.run_on_deep_stack(async move {
+            let mut described = match text.origin {
+                StatementOrigin::Plain => session.prepare_plain(&text.sql).await?,
+                StatementOrigin::Postgres { user, index, types } => {
                     postgres::resolve(&session, &text.sql, &user, index, &types).await?
                 }
             };
             if let Some(values) = values {
-                resolved.prepared = session.bind(&resolved.prepared, values)?;
-                resolved.description.schema = Arc::clone(resolved.prepared.schema());
+                described.prepared = session.bind(&described.prepared, values)?;
+                described.description.schema = Arc::clone(described.prepared.schema());
             }
-            Ok(resolved)
+            Ok(described)
         })
         .await
     }
 
-    async fn resolve_plain(&self, sql: &str) -> Result<Resolved, QueryError> {
-        let prepared = self.plan(guard::statement(sql, &self.shared.limits)?).await?;
+    async fn prepare_plain(&self, sql: &str) -> Result<DescribedStatement, QueryError> {
+        let prepared = self.plan(guard::parse_statement(sql, &self.shared.limits)?).await?;
         let parameter = |inferred| ParameterType { declared: None, inferred };
         let description = Description {
             schema: Arc::clone(&prepared.schema),
@@ -146,50 +147,54 @@ impl EngineSession {
             parameters: prepared.parameters()?.into_iter().map(parameter).collect(),
             is_explain: false,
         };
-        Ok(Resolved { prepared, description })
+        Ok(DescribedStatement { prepared, description })
     }
 
-    /// Judges and plans a statement that was read already. Needs a deep stack.
-    pub(crate) async fn plan(&self, statement: Statement) -> Result<Prepared, QueryError> {
+    /// Plans a statement that the guard has accepted, and checks the plan. It needs a deep stack.
+    pub(crate) async fn plan(&self, statement: ReadOnlyStatement) -> Result<PreparedStatement, QueryError> {
         let shared = &self.shared;
-        guard::allow(&statement, &shared.limits)?;
-        let plan = shared.state.statement_to_plan(statement).await?;
-        guard::plan(&plan, &shared.limits)?;
-        let schema = plain(plan.schema().as_arrow());
-        Ok(Prepared { plan, schema })
+        let plan = shared.state.statement_to_plan(statement.into_inner()).await?;
+        guard::check_plan(&plan, &shared.limits)?;
+        let schema = client_schema(plan.schema().as_arrow());
+        Ok(PreparedStatement { plan, schema })
     }
 
-    /// Reads the statements of PostgreSQL clients.
-    pub(crate) fn reader(&self) -> &postgres::Reader {
-        &self.shared.reader
+    /// Returns the parser for statements of PostgreSQL clients.
+    pub(crate) fn parser(&self) -> &postgres::StatementParser {
+        &self.shared.parser
     }
 
-    /// What queries may take.
+    /// Returns the limits of queries.
     pub(crate) fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// Puts values in the places of the parameters, which can change the types of the columns. Needs a deep stack.
-    fn bind(&self, prepared: &Prepared, parameters: ParamValues) -> Result<Prepared, QueryError> {
-        let parameters = prepared.fitted(parameters)?;
+    /// Binds values to the parameters, which can change the types of the columns. It needs a deep stack.
+    fn bind(
+        &self,
+        prepared: &PreparedStatement,
+        parameters: ParamValues,
+    ) -> Result<PreparedStatement, QueryError> {
+        let parameters = prepared.cast_parameters(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
             return Err(QueryError::new(Kind::Invalid, format!("parameter {missing} has no value")));
         }
-        // Values can make a plan what its text did not look like.
-        guard::plan(&plan, &self.shared.limits)?;
-        let schema = with_types_of_values(&prepared.schema, plan.schema().as_arrow());
-        Ok(Prepared { plan, schema })
+        // Bound values can change the plan, so it is checked again.
+        guard::check_plan(&plan, &self.shared.limits)?;
+        let schema = with_bound_types(&prepared.schema, plan.schema().as_arrow());
+        Ok(PreparedStatement { plan, schema })
     }
 
-    /// Runs a statement whose parameters have their values.
+    /// Runs a statement whose parameters are bound.
     ///
     /// # Errors
-    /// When no plan can be made for it.
-    pub async fn run(&self, prepared: Prepared) -> Result<Rows, QueryError> {
-        let Prepared { plan, schema } = prepared;
+    /// Fails when no physical plan can be made for it.
+    pub async fn run(&self, prepared: PreparedStatement) -> Result<Rows, QueryError> {
+        let PreparedStatement { plan, schema } = prepared;
         let (state, context) = self.state();
-        let plan = self.deeply(async move { Ok(state.create_physical_plan(&plan).await?) }).await?;
+        let plan =
+            self.run_on_deep_stack(async move { Ok(state.create_physical_plan(&plan).await?) }).await?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
         let (columns, time) = (Arc::clone(&schema), self.time);
         let query = self.shared.handle()?.spawn(async move {
@@ -197,34 +202,34 @@ impl EngineSession {
             let error = match tokio::time::timeout(time, run).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
-                Err(_) => too_slow(time),
+                Err(_) => time_limit_error(time),
             };
-            // Nobody may be there to hear it.
+            // The receiver may have been dropped.
             drop(sender.send(Err(error)).await);
         });
         Ok(Rows::new(schema, batches, query.abort_handle(), (time, time), self.shared.limits.rows))
     }
 
-    /// Reads, plans and runs a statement without parameters.
+    /// Parses, plans and runs a statement without parameters.
     ///
     /// # Errors
-    /// As [`Self::resolve`] and [`Self::run`].
+    /// Fails like [`Self::prepare`] and [`Self::run`].
     pub async fn query(&self, sql: &str) -> Result<Rows, QueryError> {
         let no_values = ParamValues::List(Vec::new());
-        let resolved = self.resolve(StatementText::plain(sql), Some(no_values)).await?;
-        self.run(resolved.prepared).await
+        let described = self.prepare(StatementText::plain(sql), Some(no_values)).await?;
+        self.run(described.prepared).await
     }
 
-    /// Does what recurses over a statement, within the time that it has.
-    async fn deeply<T: Send + 'static>(
+    /// Runs work that recurses over a statement on a deep stack, within the time limit.
+    async fn run_on_deep_stack<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, QueryError>> + Send + 'static,
     ) -> Result<T, QueryError> {
         let work = deep_stack::run(self.shared.handle()?.clone(), work);
-        tokio::time::timeout(self.time, work).await.map_err(|_| too_slow(self.time))?
+        tokio::time::timeout(self.time, work).await.map_err(|_| time_limit_error(self.time))?
     }
 
-    /// The engine's state, with memory and tables of this statement's own.
+    /// Returns the engine's state with a memory pool and table snapshots for one statement.
     fn state(&self) -> (SessionState, Arc<TaskContext>) {
         let shared = &self.shared;
         let pool = QueryMemory::new(shared.limits.query_memory);
@@ -233,15 +238,17 @@ impl EngineSession {
         let mut state = SessionStateBuilder::new_from_existing(shared.state.clone())
             .with_runtime_env(Arc::new(environment))
             .build();
-        // now() is when the statement began to run, not when the engine was made.
+        // now() is the time when the statement began to run, not the time when the engine was created.
         state.mark_start_execution();
-        state.config_mut().set_extension(Arc::new(Moment::new(shared.source.clone(), self.horizon)));
+        state
+            .config_mut()
+            .set_extension(Arc::new(StatementSnapshot::new(shared.source.clone(), self.horizon)));
         let context = state.task_ctx();
         (state, context)
     }
 }
 
-/// Runs a plan, and hands its batches out until nobody wants them.
+/// Runs a plan and sends its batches until it ends or the receiver is dropped.
 async fn send_all(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -250,48 +257,49 @@ async fn send_all(
 ) -> Result<(), QueryError> {
     let mut stream = execute_stream(plan, context)?;
     while let Some(batch) = stream.next().await {
-        let batch = with_plain_columns(&batch?, &schema)?;
+        let batch = cast_to_client_schema(&batch?, &schema)?;
         if batch.num_rows() > 0 && sender.send(Ok(Some(batch))).await.is_err() {
             return Ok(());
         }
     }
-    // Nobody may be there to hear it.
+    // The receiver may have been dropped.
     drop(sender.send(Ok(None)).await);
     Ok(())
 }
 
-/// The schema as every client understands it: text is text, however it lies in memory.
-fn plain(schema: &Schema) -> SchemaRef {
-    let field = |field: &Arc<Field>| Field::new(field.name(), plain_type(field.data_type()), true);
+/// Returns the schema with types that every client understands, such as `Utf8` for every layout of text.
+fn client_schema(schema: &Schema) -> SchemaRef {
+    let field = |field: &Arc<Field>| Field::new(field.name(), client_type(field.data_type()), true);
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-/// A column that is a parameter, as in `SELECT $1`, has no type until there is a value; the others stay as they were told.
-fn with_types_of_values(prepared: &SchemaRef, bound: &Schema) -> SchemaRef {
-    let is_open = |field: &Arc<Field>| *field.data_type() == DataType::Null;
-    if !prepared.fields().iter().any(is_open) {
+/// Fills in the types of columns that are parameters, as in `SELECT $1`, which have no type before a value is bound. All
+/// other columns keep the types that the client was told.
+fn with_bound_types(prepared: &SchemaRef, bound: &Schema) -> SchemaRef {
+    let is_untyped = |field: &Arc<Field>| *field.data_type() == DataType::Null;
+    if !prepared.fields().iter().any(is_untyped) {
         return Arc::clone(prepared);
     }
-    let bound = plain(bound);
+    let bound = client_schema(bound);
     let fields = prepared.fields().iter().zip(bound.fields());
     Arc::new(Schema::new(
-        fields.map(|(told, bound)| Arc::clone(if is_open(told) { bound } else { told })).collect::<Vec<_>>(),
+        fields.map(|(old, bound)| Arc::clone(if is_untyped(old) { bound } else { old })).collect::<Vec<_>>(),
     ))
 }
 
-fn plain_type(data_type: &DataType) -> DataType {
+fn client_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
         DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
-        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::Dictionary(_, values) => client_type(values),
         DataType::List(item) => {
-            DataType::List(Arc::new(item.as_ref().clone().with_data_type(plain_type(item.data_type()))))
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(client_type(item.data_type()))))
         }
         other => other.clone(),
     }
 }
 
-fn with_plain_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+fn cast_to_client_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns =
         columns.map(|(column, field)| cast(column, field.data_type())).collect::<Result<Vec<_>, _>>();

@@ -1,4 +1,4 @@
-//! Functions of the engine that build something much larger than what they are given, with a bound.
+//! Functions of the engine that build something much larger than what they are `argument_types`, with a bound.
 //!
 //! What they build is counted by no memory limit, and constants are folded while a statement is planned: a chain of
 //! fifteen `s || s || s || s` would take ten gigabytes before anyone could stop it. So every statement is rewritten
@@ -25,62 +25,62 @@ use std::sync::Arc;
 
 /// The functions that are bounded, by how they grow.
 const BOUNDED: [(&str, Growth); 20] = [
-    ("repeat", Growth::Texts),
+    ("repeat", Growth::RepeatedText),
     ("lpad", Growth::Characters),
     ("rpad", Growth::Characters),
     ("array_repeat", Growth::Elements(0)),
     ("array_resize", Growth::Elements(2)),
     ("range", Growth::Series),
     ("generate_series", Growth::Series),
-    ("replace", Growth::Replaced),
-    ("regexp_replace", Growth::Matched),
-    ("array_to_string", Growth::Joined),
-    ("concat", Growth::Together),
-    ("concat_ws", Growth::Together),
-    ("array_concat", Growth::Together),
-    ("array_append", Growth::Together),
-    ("array_prepend", Growth::Together),
-    ("make_array", Growth::Together),
-    ("struct", Growth::Together),
-    ("named_struct", Growth::Together),
-    ("map", Growth::Together),
-    ("make_map", Growth::Together),
+    ("replace", Growth::Replacement),
+    ("regexp_replace", Growth::PatternReplacement),
+    ("array_to_string", Growth::JoinedList),
+    ("concat", Growth::Concatenation),
+    ("concat_ws", Growth::Concatenation),
+    ("array_concat", Growth::Concatenation),
+    ("array_append", Growth::Concatenation),
+    ("array_prepend", Growth::Concatenation),
+    ("make_array", Growth::Concatenation),
+    ("struct", Growth::Concatenation),
+    ("named_struct", Growth::Concatenation),
+    ("map", Growth::Concatenation),
+    ("make_map", Growth::Concatenation),
 ];
 
 /// The name of the operator's bound, in plans.
-const OF_OPERATOR: &str = "bounded";
+const OPERAND_FUNCTION: &str = "bounded";
 
-/// Bounds the functions of every statement.
+/// `BoundsRewrite` the functions of every statement.
 pub(super) fn register(context: &mut SessionContext) -> Result<()> {
-    let operator = Arc::new(ScalarUDF::from(OfOperator::new()));
-    context.register_function_rewrite(Arc::new(Bounds { operator }))
+    let operator = Arc::new(ScalarUDF::from(BoundedOperand::new()));
+    context.register_function_rewrite(Arc::new(BoundsRewrite { operator }))
 }
 
 /// Puts the bound around every call that needs one.
 #[derive(Debug)]
-struct Bounds {
+struct BoundsRewrite {
     operator: Arc<ScalarUDF>,
 }
 
-impl FunctionRewrite for Bounds {
+impl FunctionRewrite for BoundsRewrite {
     fn name(&self) -> &str {
         "bounds"
     }
 
     fn rewrite(&self, expr: Expr, schema: &DFSchema, _: &ConfigOptions) -> Result<Transformed<Expr>> {
         match expr {
-            Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(of_function(func, args)),
+            Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(bound_function(func, args)),
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
-                Ok(self.of_operator(*left, *right))
+                Ok(self.bound_concatenation(*left, *right))
             }
-            Expr::BinaryExpr(expr) => Ok(checked::rewritten(expr, schema)),
-            Expr::Negative(expr) => Ok(checked::negated(*expr, schema)),
+            Expr::BinaryExpr(expr) => Ok(checked::rewrite_binary(expr, schema)),
+            Expr::Negative(expr) => Ok(checked::rewrite_negation(*expr, schema)),
             other => Ok(Transformed::no(other)),
         }
     }
 }
 
-fn of_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
+fn bound_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
     let known = BOUNDED.iter().find(|(name, _)| *name == func.name());
     match known.filter(|_| !func.inner().is::<Bounded>()) {
         Some((_, growth)) => {
@@ -91,11 +91,10 @@ fn of_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
     }
 }
 
-impl Bounds {
+impl BoundsRewrite {
     /// `left || right`, where each side is handed on only when it is not too large.
-    fn of_operator(&self, left: Expr, right: Expr) -> Transformed<Expr> {
-        let is_bounded =
-            |side: &Expr| matches!(side, Expr::ScalarFunction(call) if call.func.inner().is::<OfOperator>());
+    fn bound_concatenation(&self, left: Expr, right: Expr) -> Transformed<Expr> {
+        let is_bounded = |side: &Expr| matches!(side, Expr::ScalarFunction(call) if call.func.inner().is::<BoundedOperand>());
         let is_new = !is_bounded(&left);
         let bounded = |side: Expr| match is_bounded(&side) {
             true => Box::new(side),
@@ -134,12 +133,12 @@ impl ScalarUDFImpl for Bounded {
         self.inner.signature()
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(given)
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(argument_types)
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(given)
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(argument_types)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
@@ -162,27 +161,27 @@ impl ScalarUDFImpl for Bounded {
 
 /// Hands one side of `||` on, unless it is too large.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OfOperator {
+struct BoundedOperand {
     signature: Signature,
 }
 
-impl OfOperator {
+impl BoundedOperand {
     fn new() -> Self {
         Self { signature: Signature::any(1, Volatility::Immutable) }
     }
 }
 
-impl ScalarUDFImpl for OfOperator {
+impl ScalarUDFImpl for BoundedOperand {
     fn name(&self) -> &str {
-        OF_OPERATOR
+        OPERAND_FUNCTION
     }
 
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        Ok(given.first().cloned().unwrap_or(DataType::Null))
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        Ok(argument_types.first().cloned().unwrap_or(DataType::Null))
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
@@ -193,7 +192,7 @@ impl ScalarUDFImpl for OfOperator {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Growth::Together.check("||", &args.args, args.number_rows)?;
+        Growth::Concatenation.check("||", &args.args, args.number_rows)?;
         match args.args.into_iter().next() {
             Some(side) => Ok(side),
             None => datafusion::common::internal_err!("|| has sides"),

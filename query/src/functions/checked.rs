@@ -25,7 +25,7 @@ const OPERATORS: [Operator; 3] = [Operator::Plus, Operator::Minus, Operator::Mul
 
 /// Puts a function in the place of an operator between two integers. A chain becomes one function, however long it is:
 /// whoever asks for the type of a nested call asks all that are in it, again and again.
-pub(super) fn rewritten(expr: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
+pub(super) fn rewrite_binary(expr: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     let is_integer = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
     let is_checked = |side: &Expr| checked_operators(side).is_some() || is_integer(side);
     if !OPERATORS.contains(&expr.op) || !is_checked(&expr.left) || !is_integer(&expr.right) {
@@ -38,24 +38,24 @@ pub(super) fn rewritten(expr: BinaryExpr, schema: &DFSchema) -> Transformed<Expr
     };
     operators.push(expr.op);
     args.push(*expr.right);
-    let function = Arc::new(ScalarUDF::from(Checked::new(operators)));
+    let function = Arc::new(ScalarUDF::from(CheckedArithmetic::new(operators)));
     Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
 /// The operators of a chain that was rewritten.
 fn checked_operators(expr: &Expr) -> Option<&[Operator]> {
     let Expr::ScalarFunction(call) = expr else { return None };
-    call.func.inner().downcast_ref::<Checked>().map(|checked| checked.operators.as_slice())
+    call.func.inner().downcast_ref::<CheckedArithmetic>().map(|checked| checked.operators.as_slice())
 }
 
 /// Puts the function in the place of a sign before an integer: `-x` is `0 - x`, of the type of `x`.
-pub(super) fn negated(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+pub(super) fn rewrite_negation(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let zero = expr.get_type(schema).ok().filter(DataType::is_signed_integer);
     match zero.and_then(|data_type| ScalarValue::new_zero(&data_type).ok()) {
         Some(zero) => {
             let left = Box::new(Expr::Literal(zero, None));
             let difference = BinaryExpr { left, op: Operator::Minus, right: Box::new(expr) };
-            rewritten(difference, schema)
+            rewrite_binary(difference, schema)
         }
         None => Transformed::no(Expr::Negative(Box::new(expr))),
     }
@@ -63,7 +63,7 @@ pub(super) fn negated(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Operators between integers, from left to right, that fail when a result does not fit.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
+struct CheckedArithmetic {
     operators: Vec<Operator>,
     signature: Signature,
 }
@@ -76,14 +76,15 @@ struct Step {
     result: DataType,
 }
 
-impl Checked {
+impl CheckedArithmetic {
     fn new(operators: Vec<Operator>) -> Self {
         Self { operators, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
     /// The chain between arguments of these types.
-    fn steps(&self, given: &[DataType]) -> Result<Vec<Step>> {
-        let Some((first, rest)) = given.split_first().filter(|(_, rest)| rest.len() == self.operators.len())
+    fn steps(&self, argument_types: &[DataType]) -> Result<Vec<Step>> {
+        let Some((first, rest)) =
+            argument_types.split_first().filter(|(_, rest)| rest.len() == self.operators.len())
         else {
             return internal_err!("an operator has two sides");
         };
@@ -98,7 +99,7 @@ impl Checked {
     }
 
     /// The chain as it would be written.
-    fn written(&self, args: &[Expr]) -> String {
+    fn display_name(&self, args: &[Expr]) -> String {
         let name = |arg: &Expr| match checked_operators(arg) {
             Some(_) => format!("({})", arg.schema_name()),
             None => arg.schema_name().to_string(),
@@ -111,28 +112,28 @@ impl Checked {
     }
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedArithmetic {
     fn name(&self) -> &str {
         "checked"
     }
 
     /// Without the operators, `a + b` and `a - b` would have one name.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(self.written(args))
+        Ok(self.display_name(args))
     }
 
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let steps = self.steps(given)?;
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        let steps = self.steps(argument_types)?;
         let first = steps.first().map(|step| step.left.clone());
         Ok(first.into_iter().chain(steps.into_iter().map(|step| step.right)).collect())
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        match self.steps(given)?.pop() {
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        match self.steps(argument_types)?.pop() {
             Some(last) => Ok(last.result),
             None => internal_err!("an operator has two sides"),
         }

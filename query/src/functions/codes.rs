@@ -2,6 +2,7 @@
 
 use super::{documentation, text};
 use arrow::datatypes::DataType;
+use classifier::{Dialect, Rules};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
@@ -10,27 +11,26 @@ use datafusion::logical_expr::{
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
-use taxonomy::{Dialect, Rules};
 
 /// The registry in use. There is one in an engine, so all are the same.
 #[derive(Clone)]
-struct Known(Arc<Rules>);
+struct SharedRules(Arc<Rules>);
 
-impl PartialEq for Known {
+impl PartialEq for SharedRules {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Known {}
+impl Eq for SharedRules {}
 
-impl Hash for Known {
+impl Hash for SharedRules {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.0).hash(state);
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for SharedRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the registry")
     }
@@ -39,21 +39,24 @@ impl fmt::Debug for Known {
 /// The category of a code.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Category {
-    known: Known,
+    rules: SharedRules,
     signature: Signature,
 }
 
-static ABOUT_CATEGORY: LazyLock<Documentation> = LazyLock::new(|| {
+static CATEGORY_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
-        "The category of a code: of any dialect, of the taxonomy, or by its prefix; UNKNOWN when nothing speaks for one",
+        "The category of a code of any dialect or of the taxonomy, or else of its prefix; UNKNOWN if there is none",
         "category(code)",
-        &[("code", "A code as a server sends it, or a canonical one; text or number")],
+        &[("code", "A code as servers send it, or a canonical code; text or number")],
     )
 });
 
 impl Category {
     pub(super) fn new(rules: &Arc<Rules>) -> Self {
-        Self { known: Known(Arc::clone(rules)), signature: Signature::user_defined(Volatility::Immutable) }
+        Self {
+            rules: SharedRules(Arc::clone(rules)),
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
     }
 }
 
@@ -66,8 +69,8 @@ impl ScalarUDFImpl for Category {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerced(self.name(), given, 1)
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        text::coerce_to_text(self.name(), argument_types, 1)
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -80,47 +83,50 @@ impl ScalarUDFImpl for Category {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [code] = take_function_args(self.name(), args.args)?;
-        let registry = self.known.0.registry();
-        text::each(&code, |code| Ok(Some(registry.category_of(code).as_str().to_owned())))
+        let registry = self.rules.0.registry();
+        text::map_texts(&code, |code| Ok(Some(registry.category_of(code).as_str().to_owned())))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&ABOUT_CATEGORY)
+        Some(&CATEGORY_DOCUMENTATION)
     }
 }
 
 /// The canonical code of a dialect's code.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
-    known: Known,
+    rules: SharedRules,
     signature: Signature,
 }
 
-static ABOUT_CANONICAL: LazyLock<Documentation> = LazyLock::new(|| {
+static CANONICAL_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
-        "The code in the cross-dialect taxonomy that a dialect's code stands for; null when nothing speaks for one",
+        "The code in the cross-dialect taxonomy for a code of a dialect; null if there is none",
         "canonical(dialect, code)",
         &[
             (
                 "dialect",
-                "mcp-aql, mcp-reference, agent-skills, erlmcp or jsonrpc; http and unknown ask all of them",
+                "mcp-aql, mcp-reference, agent-skills, erlmcp or jsonrpc; http and unknown look in all of them",
             ),
-            ("code", "The code as it is sent; text or number"),
+            ("code", "The code as servers send it; text or number"),
         ],
     )
 });
 
 impl Canonical {
     pub(super) fn new(rules: &Arc<Rules>) -> Self {
-        Self { known: Known(Arc::clone(rules)), signature: Signature::user_defined(Volatility::Immutable) }
+        Self {
+            rules: SharedRules(Arc::clone(rules)),
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
     }
 
-    fn of(&self, dialect: &str, code: &str) -> Result<Option<String>> {
-        let Some(dialect) = Dialect::from_word(dialect) else {
+    fn look_up(&self, dialect: &str, code: &str) -> Result<Option<String>> {
+        let Some(dialect) = Dialect::from_name(dialect) else {
             let all: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.as_str()).collect();
             return exec_err!("there is no dialect '{dialect}'; there are {}", all.join(", "));
         };
-        let looked_up = self.known.0.registry().look_up(Some(dialect), code);
+        let looked_up = self.rules.0.registry().look_up(Some(dialect), code);
         Ok(looked_up.is_known.then(|| looked_up.canonical.into_owned()))
     }
 }
@@ -134,8 +140,8 @@ impl ScalarUDFImpl for Canonical {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerced(self.name(), given, 2)
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        text::coerce_to_text(self.name(), argument_types, 2)
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -149,10 +155,10 @@ impl ScalarUDFImpl for Canonical {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let pair = take_function_args(self.name(), args.args)?;
-        text::each_pair(&pair, rows, |dialect, code| self.of(dialect, code))
+        text::map_text_pairs(&pair, rows, |dialect, code| self.look_up(dialect, code))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&ABOUT_CANONICAL)
+        Some(&CANONICAL_DOCUMENTATION)
     }
 }

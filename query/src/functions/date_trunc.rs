@@ -6,7 +6,7 @@
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions::datetime::date_trunc as engines_own;
+use datafusion::functions::datetime::date_trunc as datafusion_date_trunc;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -18,53 +18,53 @@ const STEPS: [(&str, i64); 2] = [("hour", 3_600_000_000), ("day", 86_400_000_000
 
 /// The function, in place of the engine's own.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(DateTrunc { engines_own: engines_own() })
+    ScalarUDF::new_from_impl(DateTrunc { inner: datafusion_date_trunc() })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DateTrunc {
-    engines_own: Arc<ScalarUDF>,
+    inner: Arc<ScalarUDF>,
 }
 
 impl ScalarUDFImpl for DateTrunc {
     fn name(&self) -> &str {
-        self.engines_own.name()
+        self.inner.name()
     }
 
     fn aliases(&self) -> &[String] {
-        self.engines_own.aliases()
+        self.inner.aliases()
     }
 
     fn signature(&self) -> &Signature {
-        self.engines_own.signature()
+        self.inner.signature()
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.engines_own.return_type(arguments)
+        self.inner.return_type(arguments)
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.engines_own.return_field_from_args(arguments)
+        self.inner.return_field_from_args(arguments)
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match in_steps(&arguments.args) {
+        match truncate_utc(&arguments.args) {
             Some(times) => Ok(ColumnarValue::Array(times)),
-            None => self.engines_own.invoke_with_args(arguments),
+            None => self.inner.invoke_with_args(arguments),
         }
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.engines_own.output_ordering(inputs)
+        self.inner.output_ordering(inputs)
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        self.engines_own.documentation()
+        self.inner.documentation()
     }
 }
 
 /// The starts of the steps that times are in; `None` when it is not that simple.
-fn in_steps(arguments: &[ColumnarValue]) -> Option<ArrayRef> {
+fn truncate_utc(arguments: &[ColumnarValue]) -> Option<ArrayRef> {
     let [ColumnarValue::Scalar(step), ColumnarValue::Array(times)] = arguments else { return None };
     let (ScalarValue::Utf8(Some(name)) | ScalarValue::Utf8View(Some(name))) = step else { return None };
     let (_, step) = STEPS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
@@ -98,8 +98,9 @@ mod tests {
                 return_field: Arc::clone(&field),
                 config_options: Arc::default(),
             };
-            let ours = in_steps(&arguments.args).unwrap();
-            let theirs = engines_own().invoke_with_args(arguments).unwrap().into_array(times.len()).unwrap();
+            let ours = truncate_utc(&arguments.args).unwrap();
+            let theirs =
+                datafusion_date_trunc().invoke_with_args(arguments).unwrap().into_array(times.len()).unwrap();
             assert_eq!(&ours, &theirs, "{step}");
         }
     }

@@ -11,30 +11,33 @@ use std::sync::{Arc, LazyLock};
 use store::rows::BUCKET_BOUNDS_US;
 
 /// The share, the number of calls, and one number for each bound.
-const ARGUMENTS: usize = 2 + BUCKET_BOUNDS_US.len();
+const ARGUMENT_COUNT: usize = 2 + BUCKET_BOUNDS_US.len();
 
-/// How long a share of the calls took at most.
+/// The function `histogram_quantile`: a quantile of the durations of calls.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct HistogramQuantile {
     signature: Signature,
 }
 
-static ABOUT: LazyLock<Documentation> = LazyLock::new(|| {
+static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
-        "How long a share of the timed calls took at most, in milliseconds: estimated from sums of the histogram of \
-         traffic, as if calls were spread evenly between two bounds; at most the last bound, 30 s",
+        "A quantile of the durations of timed calls, in milliseconds: estimated from sums of the histogram of traffic, as if \
+         calls were spread evenly between two bounds; at most the last bound, 30 s",
         "histogram_quantile(0.99, sum(timed_calls), sum(took_at_most_1ms), ..., sum(took_at_most_30s))",
         &[
-            ("share", "From 0 to 1, such as 0.99"),
-            ("timed_calls", "How many calls were timed"),
-            ("took_at_most", "For each bound, from 1 ms to 30 s, how many of them took at most that long"),
+            ("share", "The quantile, from 0 to 1, such as 0.99"),
+            ("timed_calls", "The number of timed calls"),
+            (
+                "took_at_most",
+                "The number of calls that took at most 1 ms, and so on for each bound up to 30 s",
+            ),
         ],
     )
 });
 
 impl HistogramQuantile {
     pub(super) fn new() -> Self {
-        let mut types = vec![DataType::Int64; ARGUMENTS];
+        let mut types = vec![DataType::Int64; ARGUMENT_COUNT];
         types[0] = DataType::Float64;
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
@@ -49,10 +52,13 @@ impl ScalarUDFImpl for HistogramQuantile {
         &self.signature
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        match given.len() {
-            ARGUMENTS => Ok(DataType::Float64),
-            _ => plan_err!("histogram_quantile takes a share and the {} numbers of traffic", ARGUMENTS - 1),
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        match argument_types.len() {
+            ARGUMENT_COUNT => Ok(DataType::Float64),
+            _ => plan_err!(
+                "histogram_quantile takes a share and the {} numbers of traffic",
+                ARGUMENT_COUNT - 1
+            ),
         }
     }
 
@@ -69,15 +75,15 @@ impl ScalarUDFImpl for HistogramQuantile {
         let counts: Vec<&Int64Array> = counts.iter().map(AsArray::as_primitive::<Int64Type>).collect();
         let mut results = Float64Builder::with_capacity(shares.len());
         for row in 0..shares.len() {
-            let is_said = shares.is_valid(row) && counts.iter().all(|column| column.is_valid(row));
+            let is_complete = shares.is_valid(row) && counts.iter().all(|column| column.is_valid(row));
             let counts = counts.iter().map(|column| column.value(row));
-            results.append_option(if is_said { quantile_ms(shares.value(row), counts)? } else { None });
+            results.append_option(if is_complete { quantile_ms(shares.value(row), counts)? } else { None });
         }
         Ok(ColumnarValue::Array(Arc::new(results.finish()) as ArrayRef))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&ABOUT)
+        Some(&DOCUMENTATION)
     }
 }
 

@@ -9,15 +9,15 @@ use datafusion::logical_expr::{
 };
 use std::sync::LazyLock;
 
-/// What a message has in common with others of its kind.
+/// The function `template`: a message without its dynamic values.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Template {
     signature: Signature,
 }
 
-static ABOUT: LazyLock<Documentation> = LazyLock::new(|| {
+static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
-        "The message without its dynamic values: what the same failure says every time. It is how events are grouped",
+        "The message without its dynamic values, which is the same for every event of a group",
         "template(message)",
         &[("message", "Any text, such as a pasted error message")],
     )
@@ -38,8 +38,8 @@ impl ScalarUDFImpl for Template {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerced(self.name(), given, 1)
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        text::coerce_to_text(self.name(), argument_types, 1)
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -52,10 +52,10 @@ impl ScalarUDFImpl for Template {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [message] = take_function_args(self.name(), args.args)?;
-        text::each(&message, |message| Ok(Some(taxonomy::template::of(message))))
+        text::map_texts(&message, |message| Ok(Some(classifier::template::from_message(message))))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&ABOUT)
+        Some(&DOCUMENTATION)
     }
 }

@@ -11,13 +11,20 @@ use std::sync::Arc;
 pub(super) const TEXT: DataType = DataType::Utf8View;
 
 /// Texts however they lie in memory, and numbers, become texts.
-pub(super) fn coerced(function: &str, given: &[DataType], wanted: usize) -> Result<Vec<DataType>> {
-    if given.len() != wanted {
-        return plan_err!("{function} takes {wanted} argument(s), and was given {}", given.len());
+pub(super) fn coerce_to_text(
+    function: &str,
+    argument_types: &[DataType],
+    expected: usize,
+) -> Result<Vec<DataType>> {
+    if argument_types.len() != expected {
+        return plan_err!(
+            "{function} takes {expected} argument(s), and was argument_types {}",
+            argument_types.len()
+        );
     }
-    match given.iter().find(|data_type| !is_text(data_type)) {
-        Some(other) => plan_err!("{function} takes texts and numbers, and was given {other}"),
-        None => Ok(vec![TEXT; wanted]),
+    match argument_types.iter().find(|data_type| !is_text(data_type)) {
+        Some(other) => plan_err!("{function} takes texts and numbers, and was argument_types {other}"),
+        None => Ok(vec![TEXT; expected]),
     }
 }
 
@@ -30,7 +37,7 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 /// Calls a function of one text for each row; nothing for nothing. A row like the one before costs nothing.
-pub(super) fn each(
+pub(super) fn map_texts(
     texts: &ColumnarValue,
     mut function: impl FnMut(&str) -> Result<Option<String>>,
 ) -> Result<ColumnarValue> {
@@ -42,13 +49,13 @@ pub(super) fn each(
         }
         ColumnarValue::Array(texts) => {
             let texts = as_string_view_array(texts)?;
-            Ok(ColumnarValue::Array(of_rows(texts.len(), |row| value(texts, row), function)?))
+            Ok(ColumnarValue::Array(map_rows(texts.len(), |row| value(texts, row), function)?))
         }
     }
 }
 
 /// Calls a function of two texts for each row; nothing when one is missing.
-pub(super) fn each_pair(
+pub(super) fn map_text_pairs(
     pair: &[ColumnarValue; 2],
     rows: usize,
     mut function: impl FnMut(&str, &str) -> Result<Option<String>>,
@@ -57,8 +64,8 @@ pub(super) fn each_pair(
     let [first, second] = pair;
     let (first, second) = (first.to_array(rows)?, second.to_array(rows)?);
     let (first, second) = (as_string_view_array(&first)?, as_string_view_array(&second)?);
-    let both = |row| value(first, row).zip(value(second, row));
-    let result = of_rows(rows, both, |(first, second)| function(first, second))?;
+    let pair_at = |row| value(first, row).zip(value(second, row));
+    let result = map_rows(rows, pair_at, |(first, second)| function(first, second))?;
     match is_scalar && rows > 0 {
         true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
         false => Ok(ColumnarValue::Array(result)),
@@ -70,7 +77,7 @@ fn value(texts: &StringViewArray, row: usize) -> Option<&str> {
 }
 
 /// Tables are sorted by service and code, so neighbours are mostly the same.
-fn of_rows<T: Copy + PartialEq>(
+fn map_rows<T: Copy + PartialEq>(
     rows: usize,
     input: impl Fn(usize) -> Option<T>,
     mut function: impl FnMut(T) -> Result<Option<String>>,

@@ -1,7 +1,7 @@
 //! `time_bucket(step, time[, origin])`: the start of the step that a time falls into.
 //!
-//! Steps of days or less are counted from Monday, 2000-01-03, so that weeks begin on Mondays; steps of months from
-//! 2000-01-01; both in UTC, and from an origin if one is given. A filter on a bucket is turned into one on the time
+//! Buckets of days or less are counted from Monday, 2000-01-03, so that weeks begin on Mondays; steps of months from
+//! 2000-01-01; both in UTC, and from an origin if one is `argument_types`. A filter on a bucket is turned into one on the time
 //! itself, so that it chooses files and pages.
 
 use super::documentation;
@@ -20,9 +20,9 @@ use datafusion::logical_expr::{
 use std::sync::{Arc, LazyLock};
 
 /// Monday, 2000-01-03T00:00:00Z, in microseconds.
-const A_MONDAY: i64 = 946_857_600_000_000;
+const DEFAULT_ORIGIN: i64 = 946_857_600_000_000;
 /// 2000-01-01T00:00:00Z, in microseconds.
-const A_JANUARY: i64 = 946_684_800_000_000;
+const DEFAULT_MONTH_ORIGIN: i64 = 946_684_800_000_000;
 const DAY: i64 = 86_400_000_000;
 
 /// The start of the step that a time falls into.
@@ -31,14 +31,17 @@ pub(super) struct TimeBucket {
     signature: Signature,
 }
 
-static ABOUT: LazyLock<Documentation> = LazyLock::new(|| {
+static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
-        "The start of the step that a time falls into: time in equal steps, for trends",
+        "The start of the interval that contains a time, where intervals have equal lengths",
         "time_bucket('5 minutes', time)",
         &[
-            ("step", "How long a step is: an interval, or a text such as '5 minutes', '1 day' or '1 month'"),
-            ("time", "The time"),
-            ("origin", "Where steps are counted from; else a Monday, or a first of January for months"),
+            (
+                "step",
+                "The length of an interval: an interval, or a text such as '5 minutes', '1 day' or '1 month'",
+            ),
+            ("time", "The time to assign to an interval"),
+            ("origin", "The start of one interval; by default a Monday, or the first of January for months"),
         ],
     )
 });
@@ -58,8 +61,8 @@ impl ScalarUDFImpl for TimeBucket {
         &self.signature
     }
 
-    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
-        let (step, times) = match given {
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        let (step, times) = match argument_types {
             [step, times @ ..] if (1..=2).contains(&times.len()) => (step, times),
             _ => return plan_err!("time_bucket takes a step, a time, and maybe an origin"),
         };
@@ -74,8 +77,8 @@ impl ScalarUDFImpl for TimeBucket {
         Ok(types)
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        match given.get(1) {
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        match argument_types.get(1) {
             Some(time) => Ok(time.clone()),
             None => plan_err!("time_bucket takes a step, a time, and maybe an origin"),
         }
@@ -92,12 +95,12 @@ impl ScalarUDFImpl for TimeBucket {
         let origin = match args.args.get(2) {
             None => None,
             Some(ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(origin), _))) => Some(*origin),
-            Some(ColumnarValue::Scalar(origin)) if origin.is_null() => return nothing(args.return_type()),
+            Some(ColumnarValue::Scalar(origin)) if origin.is_null() => return null(args.return_type()),
             Some(_) => return exec_err!("the origin of time_bucket must be a constant"),
         };
-        match Steps::new(step, origin)? {
-            None => nothing(args.return_type()),
-            Some(steps) => steps.of(times, args.return_type()),
+        match Buckets::new(step, origin)? {
+            None => null(args.return_type()),
+            Some(buckets) => buckets.apply(times, args.return_type()),
         }
     }
 
@@ -123,8 +126,8 @@ impl ScalarUDFImpl for TimeBucket {
             _ => return Ok(PreimageResult::None),
         };
         // What is wrong with a step is said when it is run.
-        let Ok(Some(steps)) = Steps::new(step, origin) else { return Ok(PreimageResult::None) };
-        let (Some(begins), Some(end)) = (steps.start(*start), steps.after(*start)) else {
+        let Ok(Some(buckets)) = Buckets::new(step, origin) else { return Ok(PreimageResult::None) };
+        let (Some(begins), Some(end)) = (buckets.bucket_start(*start), buckets.next_bucket(*start)) else {
             return Ok(PreimageResult::None);
         };
         if begins != *start {
@@ -136,12 +139,12 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&ABOUT)
+        Some(&DOCUMENTATION)
     }
 }
 
-fn step_type(given: &DataType) -> Result<DataType> {
-    match given {
+fn step_type(argument_types: &DataType) -> Result<DataType> {
+    match argument_types {
         DataType::Interval(_)
         | DataType::Utf8
         | DataType::Utf8View
@@ -153,8 +156,8 @@ fn step_type(given: &DataType) -> Result<DataType> {
     }
 }
 
-fn time_type(given: &DataType, zone: Option<&Arc<str>>) -> Result<DataType> {
-    match given {
+fn time_type(argument_types: &DataType, zone: Option<&Arc<str>>) -> Result<DataType> {
+    match argument_types {
         DataType::Timestamp(..)
         | DataType::Date32
         | DataType::Date64
@@ -166,20 +169,20 @@ fn time_type(given: &DataType, zone: Option<&Arc<str>>) -> Result<DataType> {
     }
 }
 
-fn nothing(data_type: &DataType) -> Result<ColumnarValue> {
+fn null(data_type: &DataType) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Scalar(ScalarValue::try_from(data_type)?))
 }
 
 /// Equal steps, counted from an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Steps {
+enum Buckets {
     /// Of so many microseconds.
     Micros { length: i64, origin: i64 },
     /// Of so many months.
     Months { length: i64, origin: DateTime<Utc> },
 }
 
-impl Steps {
+impl Buckets {
     /// The steps of an interval; none for none.
     fn new(step: &ScalarValue, origin: Option<i64>) -> Result<Option<Self>> {
         let ScalarValue::IntervalMonthDayNano(step) = step else {
@@ -190,10 +193,11 @@ impl Steps {
         let micros = micros.and_then(|(days, rest)| days.checked_add(rest));
         match (step.months, micros) {
             (0, Some(length)) if length > 0 => {
-                Ok(Some(Self::Micros { length, origin: origin.unwrap_or(A_MONDAY) }))
+                Ok(Some(Self::Micros { length, origin: origin.unwrap_or(DEFAULT_ORIGIN) }))
             }
             (months, Some(0)) if months > 0 => {
-                let Some(origin) = DateTime::from_timestamp_micros(origin.unwrap_or(A_JANUARY)) else {
+                let Some(origin) = DateTime::from_timestamp_micros(origin.unwrap_or(DEFAULT_MONTH_ORIGIN))
+                else {
                     return exec_err!("the origin of time_bucket is no date");
                 };
                 Ok(Some(Self::Months { length: i64::from(months), origin }))
@@ -206,7 +210,7 @@ impl Steps {
     }
 
     /// The start of the step that a time falls into; none when that is beyond all calendars.
-    fn start(self, time: i64) -> Option<i64> {
+    fn bucket_start(self, time: i64) -> Option<i64> {
         match self {
             Self::Micros { length, origin } => {
                 let since = time.checked_sub(origin)?;
@@ -215,32 +219,35 @@ impl Steps {
             Self::Months { length, origin } => {
                 let time = DateTime::from_timestamp_micros(time)?;
                 let steps = months_between(origin, time).div_euclid(length);
-                let start = moved(origin, steps.checked_mul(length)?)?;
+                let start = add_months(origin, steps.checked_mul(length)?)?;
                 // An origin on the 15th has not come yet on the 14th.
                 let start =
-                    if start > time { moved(origin, (steps - 1).checked_mul(length)?)? } else { start };
+                    if start > time { add_months(origin, (steps - 1).checked_mul(length)?)? } else { start };
                 Some(start.timestamp_micros())
             }
         }
     }
 
     /// The start of the step after the one that starts here.
-    fn after(self, start: i64) -> Option<i64> {
+    fn next_bucket(self, start: i64) -> Option<i64> {
         match self {
             Self::Micros { length, .. } => start.checked_add(length),
             Self::Months { length, origin } => {
                 let months = months_between(origin, DateTime::from_timestamp_micros(start)?);
-                Some(moved(origin, months.checked_add(length)?)?.timestamp_micros())
+                Some(add_months(origin, months.checked_add(length)?)?.timestamp_micros())
             }
         }
     }
 
-    fn of(self, times: &ColumnarValue, data_type: &DataType) -> Result<ColumnarValue> {
+    fn apply(self, times: &ColumnarValue, data_type: &DataType) -> Result<ColumnarValue> {
         match times {
             ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(Some(time), zone)) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(self.start(*time), zone.clone())))
+                Ok(ColumnarValue::Scalar(ScalarValue::TimestampMicrosecond(
+                    self.bucket_start(*time),
+                    zone.clone(),
+                )))
             }
-            ColumnarValue::Scalar(_) => nothing(data_type),
+            ColumnarValue::Scalar(_) => null(data_type),
             ColumnarValue::Array(times) => {
                 let times = as_timestamp_microsecond_array(times)?;
                 let starts: TimestampMicrosecondArray = match self {
@@ -249,7 +256,7 @@ impl Steps {
                         let since = time - origin;
                         since - since.rem_euclid(length) + origin
                     }),
-                    _ => times.unary_opt::<_, TimestampMicrosecondType>(|time| self.start(time)),
+                    _ => times.unary_opt::<_, TimestampMicrosecondType>(|time| self.bucket_start(time)),
                 };
                 let starts = starts.with_timezone_opt(times.timezone().map(Arc::<str>::from));
                 Ok(ColumnarValue::Array(Arc::new(starts) as ArrayRef))
@@ -258,7 +265,7 @@ impl Steps {
     }
 }
 
-/// Whether all times are so far from the ends of time that steps do not get there.
+/// Returns true if all times are so far from the ends of the range that steps do not reach them.
 fn fits(times: &TimestampMicrosecondArray, origin: i64) -> bool {
     const FAR: i64 = i64::MAX / 4;
     origin.abs() < FAR && times.values().iter().all(|time| (-FAR..FAR).contains(time))
@@ -269,7 +276,7 @@ fn months_between(from: DateTime<Utc>, to: DateTime<Utc>) -> i64 {
     months(to) - months(from)
 }
 
-fn moved(time: DateTime<Utc>, months: i64) -> Option<DateTime<Utc>> {
+fn add_months(time: DateTime<Utc>, months: i64) -> Option<DateTime<Utc>> {
     let by = Months::new(u32::try_from(months.unsigned_abs()).ok()?);
     if months < 0 { time.checked_sub_months(by) } else { time.checked_add_months(by) }
 }
@@ -279,58 +286,58 @@ mod tests {
     use super::*;
     use arrow::datatypes::IntervalMonthDayNano;
 
-    fn steps(months: i32, days: i32, nanoseconds: i64, origin: Option<&str>) -> Steps {
+    fn buckets(months: i32, days: i32, nanoseconds: i64, origin: Option<&str>) -> Buckets {
         let step = IntervalMonthDayNano { months, days, nanoseconds };
-        let origin = origin.map(|text| taxonomy::time::parse(text).expect(text));
-        let steps = Steps::new(&ScalarValue::IntervalMonthDayNano(Some(step)), origin);
-        steps.expect("steps").expect("not null")
+        let origin = origin.map(|text| classifier::time::parse(text).expect(text));
+        let buckets = Buckets::new(&ScalarValue::IntervalMonthDayNano(Some(step)), origin);
+        buckets.expect("steps").expect("not null")
     }
 
     #[track_caller]
-    fn check(steps: Steps, time: &str, expected: &str) {
-        let micros = |text: &str| taxonomy::time::parse(text).expect(text);
-        let start = steps.start(micros(time)).expect("a start");
+    fn check(buckets: Buckets, time: &str, expected: &str) {
+        let micros = |text: &str| classifier::time::parse(text).expect(text);
+        let start = buckets.bucket_start(micros(time)).expect("a start");
         assert_eq!(start, micros(expected), "{time}");
-        let after = steps.after(start).expect("an end");
+        let after = buckets.next_bucket(start).expect("an end");
         assert!(after > micros(time), "{time} is in the step");
-        assert_eq!(steps.start(after - 1), Some(start), "the last moment of the step");
-        assert_eq!(steps.start(after), Some(after), "the first of the next");
+        assert_eq!(buckets.bucket_start(after - 1), Some(start), "the last moment of the step");
+        assert_eq!(buckets.bucket_start(after), Some(after), "the first of the next");
     }
 
     #[test]
     fn steps_begin_where_calendars_do() {
-        let minutes = |count: i64| steps(0, 0, count * 60_000_000_000, None);
+        let minutes = |count: i64| buckets(0, 0, count * 60_000_000_000, None);
         check(minutes(5), "2026-11-01T10:07:31.5Z", "2026-11-01T10:05:00Z");
         check(minutes(90), "1999-12-31T23:59:59.999999Z", "1999-12-31T22:30:00Z");
-        check(steps(0, 1, 0, None), "2026-11-01T23:59:59.999999Z", "2026-11-01T00:00:00Z");
+        check(buckets(0, 1, 0, None), "2026-11-01T23:59:59.999999Z", "2026-11-01T00:00:00Z");
         // 2026-11-01 is a Sunday.
-        check(steps(0, 7, 0, None), "2026-11-01T12:00:00Z", "2026-10-26T00:00:00Z");
-        check(steps(1, 0, 0, None), "2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z");
-        check(steps(3, 0, 0, None), "2026-12-31T23:59:59Z", "2026-10-01T00:00:00Z");
-        check(steps(12, 0, 0, None), "1969-07-20T20:17:00Z", "1969-01-01T00:00:00Z");
+        check(buckets(0, 7, 0, None), "2026-11-01T12:00:00Z", "2026-10-26T00:00:00Z");
+        check(buckets(1, 0, 0, None), "2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z");
+        check(buckets(3, 0, 0, None), "2026-12-31T23:59:59Z", "2026-10-01T00:00:00Z");
+        check(buckets(12, 0, 0, None), "1969-07-20T20:17:00Z", "1969-01-01T00:00:00Z");
     }
 
     #[test]
     fn steps_can_begin_elsewhere() {
         let at_six = Some("2026-01-01T06:00:00Z");
-        check(steps(0, 1, 0, at_six), "2026-03-01T05:59:59Z", "2026-02-28T06:00:00Z");
+        check(buckets(0, 1, 0, at_six), "2026-03-01T05:59:59Z", "2026-02-28T06:00:00Z");
         let mid_month = Some("2026-01-15T00:00:00Z");
-        check(steps(1, 0, 0, mid_month), "2026-03-14T00:00:00Z", "2026-02-15T00:00:00Z");
-        check(steps(1, 0, 0, mid_month), "2025-12-20T00:00:00Z", "2025-12-15T00:00:00Z");
+        check(buckets(1, 0, 0, mid_month), "2026-03-14T00:00:00Z", "2026-02-15T00:00:00Z");
+        check(buckets(1, 0, 0, mid_month), "2025-12-20T00:00:00Z", "2025-12-15T00:00:00Z");
     }
 
     #[test]
     fn what_is_no_step_is_refused() {
         for (months, days, nanoseconds) in [(0, 0, 0), (0, 0, 999), (0, -1, 0), (-1, 0, 0), (1, 1, 0)] {
             let step = IntervalMonthDayNano { months, days, nanoseconds };
-            let steps = Steps::new(&ScalarValue::IntervalMonthDayNano(Some(step)), None);
-            assert!(steps.is_err(), "{step:?}");
+            let buckets = Buckets::new(&ScalarValue::IntervalMonthDayNano(Some(step)), None);
+            assert!(buckets.is_err(), "{step:?}");
         }
     }
 
     #[test]
     fn the_ends_of_time_have_no_step() {
-        assert_eq!(steps(0, 1, 0, None).start(i64::MIN), None);
-        assert_eq!(steps(1, 0, 0, None).start(i64::MAX), None);
+        assert_eq!(buckets(0, 1, 0, None).bucket_start(i64::MIN), None);
+        assert_eq!(buckets(1, 0, 0, None).bucket_start(i64::MAX), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds on the shape of a statement, so that parsing, planning, optimising and dropping it fit on a stack.
 //!
 //! What always holds: [`check_tokens`] comes before the parser and holds for every shape that a grammar can have, since
-//! a tree cannot be deeper than the tokens that are open at one place. [`check`] comes after it, is exact, and is what a
+//! a tree cannot be enter than the tokens that are open at one place. [`check`] comes after it, is exact, and is what a
 //! user meets.
 
 use crate::error::{Kind, Limit, QueryError};
@@ -14,23 +14,23 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-/// How often `EXPLAIN` may stand in a statement: the parser recurses for each.
-const EXPLAINS: usize = 8;
-/// Tokens between two commas, added up over all parentheses that are open there: nothing can nest deeper than that.
-const OPEN_TOKENS: usize = 4_096;
-/// How deep expressions may nest; a chain such as `a OR b OR c` nests once for each operator.
-const DEPTH: usize = 400;
+/// The largest number of `EXPLAIN`s in a statement: the parser recurses for each.
+const MAX_EXPLAINS: usize = 8;
+/// Tokens between two commas, added up over all parentheses that are open there: nothing can nest enter than that.
+const MAX_OPEN_TOKENS: usize = 4_096;
+/// The largest nesting depth of expressions; a chain such as `a OR b OR c` nests once for each operator.
+const MAX_DEPTH: usize = 400;
 /// Expressions of a statement, values of lists included.
-const EXPRESSIONS: usize = 20_000;
+const MAX_EXPRESSIONS: usize = 20_000;
 /// Tables and `SELECT`s of a statement. A common table expression counts as often as it is named.
-const RELATIONS: usize = 512;
+const MAX_RELATIONS: usize = 512;
 /// Sets of columns by which rows are grouped: `CUBE` of n columns has 2^n.
-const GROUPING_SETS: usize = 256;
+const MAX_GROUPING_SETS: usize = 256;
 
 /// Refuses a text that could become a tree too deep to be dropped.
 pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
     // A token has a byte at least.
-    if sql.len() <= OPEN_TOKENS {
+    if sql.len() <= MAX_OPEN_TOKENS {
         return Ok(());
     }
     // What is no token is the parser's to explain.
@@ -40,11 +40,13 @@ pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
     for token in tokens {
         commas += usize::from(token == Token::Comma);
         explains += usize::from(matches!(&token, Token::Word(word) if word.keyword == Keyword::EXPLAIN));
-        if commas > EXPRESSIONS {
+        if commas > MAX_EXPRESSIONS {
             return Err(too_many_expressions());
         }
-        if explains > EXPLAINS {
-            return Err(too_complex(format!("EXPLAIN stands more than {EXPLAINS} times in the statement")));
+        if explains > MAX_EXPLAINS {
+            return Err(too_complex(format!(
+                "EXPLAIN stands more than {MAX_EXPLAINS} times in the statement"
+            )));
         }
         match token {
             Token::Whitespace(_) => continue,
@@ -59,8 +61,8 @@ pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
             *last += 1;
             sum += 1;
         }
-        if sum > OPEN_TOKENS {
-            return Err(too_complex(format!("more than {OPEN_TOKENS} words and signs stand in a row")));
+        if sum > MAX_OPEN_TOKENS {
+            return Err(too_complex(format!("more than {MAX_OPEN_TOKENS} words and signs stand in a row")));
         }
     }
     Ok(())
@@ -68,20 +70,20 @@ pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
 
 /// Refuses a statement that is too deep, too wide, or would read too many tables.
 pub(super) fn check(statement: &ast::Statement) -> Result<(), QueryError> {
-    measured(statement)
+    check_visited(statement)
 }
 
 /// Refuses an expression that is too deep or too wide.
 pub(super) fn check_expression(expression: &Expr, depth: usize) -> Result<(), QueryError> {
-    let mut measure = Measure { most_depth: depth, ..Measure::default() };
-    broken(expression.visit(&mut measure))
+    let mut visitor = ComplexityVisitor { max_depth: depth, ..ComplexityVisitor::default() };
+    into_result(expression.visit(&mut visitor))
 }
 
-fn measured(visited: &impl Visit) -> Result<(), QueryError> {
-    broken(visited.visit(&mut Measure::default()))
+fn check_visited(visited: &impl Visit) -> Result<(), QueryError> {
+    into_result(visited.visit(&mut ComplexityVisitor::default()))
 }
 
-fn broken(flow: ControlFlow<QueryError>) -> Result<(), QueryError> {
+fn into_result(flow: ControlFlow<QueryError>) -> Result<(), QueryError> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -94,103 +96,103 @@ fn too_complex(message: String) -> QueryError {
 }
 
 fn too_many_expressions() -> QueryError {
-    too_complex(format!("the statement has more than {EXPRESSIONS} expressions"))
+    too_complex(format!("the statement has more than {MAX_EXPRESSIONS} expressions"))
 }
 
 /// Walks over a statement and stops at the first bound that it passes.
-struct Measure {
-    most_depth: usize,
+struct ComplexityVisitor {
+    max_depth: usize,
     depth: usize,
     expressions: usize,
-    queries: Vec<Scope>,
+    queries: Vec<QueryScope>,
 }
 
 /// A query on the way from the statement to where we are.
 #[derive(Default)]
-struct Scope {
-    /// What each of its common table expressions costs, by name.
-    known: HashMap<String, usize>,
+struct QueryScope {
+    /// The cost of each of its common table expressions, by name.
+    cte_costs: HashMap<String, usize>,
     /// The names of those that have not been looked at yet, by where they stand in memory.
-    pending: HashMap<usize, String>,
+    pending_ctes: HashMap<usize, String>,
     /// Tables and `SELECT`s.
     relations: usize,
 }
 
-impl Default for Measure {
+impl Default for ComplexityVisitor {
     fn default() -> Self {
-        Self { most_depth: DEPTH, depth: 0, expressions: 0, queries: vec![Scope::default()] }
+        Self { max_depth: MAX_DEPTH, depth: 0, expressions: 0, queries: vec![QueryScope::default()] }
     }
 }
 
-impl Measure {
-    fn deeper(&mut self) -> ControlFlow<QueryError> {
+impl ComplexityVisitor {
+    fn enter(&mut self) -> ControlFlow<QueryError> {
         self.depth += 1;
-        match self.depth > self.most_depth {
+        match self.depth > self.max_depth {
             true => {
-                let most = self.most_depth;
-                ControlFlow::Break(too_complex(format!("the statement nests more than {most} levels deep")))
+                let max = self.max_depth;
+                ControlFlow::Break(too_complex(format!("the statement nests more than {max} levels deep")))
             }
             false => ControlFlow::Continue(()),
         }
     }
 
-    fn add(&mut self, relations: usize) -> ControlFlow<QueryError> {
+    fn add_relations(&mut self, relations: usize) -> ControlFlow<QueryError> {
         let Some(scope) = self.queries.last_mut() else { return ControlFlow::Continue(()) };
         scope.relations = scope.relations.saturating_add(relations);
-        if scope.relations > RELATIONS {
-            let message = format!("the statement reads more than {RELATIONS} tables and selections");
+        if scope.relations > MAX_RELATIONS {
+            let message = format!("the statement reads more than {MAX_RELATIONS} tables and selections");
             return ControlFlow::Break(too_complex(message));
         }
         ControlFlow::Continue(())
     }
 
-    /// What a table costs: as much as the common table expression of that name, or one.
+    /// Returns the cost of a table: that of the common table expression with that name, or one.
     fn cost(&self, relation: &ObjectName) -> usize {
         let name = relation.to_string().to_lowercase();
-        self.queries.iter().rev().find_map(|scope| scope.known.get(&name)).copied().unwrap_or(1)
+        self.queries.iter().rev().find_map(|scope| scope.cte_costs.get(&name)).copied().unwrap_or(1)
     }
 }
 
-impl Visitor for Measure {
+impl Visitor for ComplexityVisitor {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
         let tables = query.with.iter().flat_map(|with| &with.cte_tables);
-        let pending =
+        let pending_ctes =
             tables.map(|table| (address(&table.query), table.alias.name.to_string().to_lowercase()));
-        self.queries.push(Scope { pending: pending.collect(), ..Scope::default() });
-        self.deeper()
+        self.queries.push(QueryScope { pending_ctes: pending_ctes.collect(), ..QueryScope::default() });
+        self.enter()
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
         self.depth -= 1;
         let Some(ended) = self.queries.pop() else { return ControlFlow::Continue(()) };
         let Some(parent) = self.queries.last_mut() else { return ControlFlow::Continue(()) };
-        match parent.pending.remove(&address(query)) {
+        match parent.pending_ctes.remove(&address(query)) {
             Some(name) => {
-                parent.known.insert(name, ended.relations.max(1));
+                parent.cte_costs.insert(name, ended.relations.max(1));
                 ControlFlow::Continue(())
             }
-            None => self.add(ended.relations),
+            None => self.add_relations(ended.relations),
         }
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<QueryError> {
         let sets = grouping_sets(&select.group_by);
-        if sets > GROUPING_SETS {
-            let message = format!("rows are grouped in more than {GROUPING_SETS} ways");
+        if sets > MAX_GROUPING_SETS {
+            let message = format!("rows are grouped in more than {MAX_GROUPING_SETS} ways");
             let error = QueryError::new(Kind::Limit(Limit::Statement), message);
             return ControlFlow::Break(error.hint("name the GROUPING SETS you need instead of CUBE"));
         }
-        self.add(1)
+        self.add_relations(1)
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<QueryError> {
-        self.add(self.cost(relation))
+        self.add_relations(self.cost(relation))
     }
 
     fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<QueryError> {
-        self.deeper()
+        self.enter()
     }
 
     fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<QueryError> {
@@ -200,10 +202,10 @@ impl Visitor for Measure {
 
     fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {
         self.expressions += 1;
-        if self.expressions > EXPRESSIONS {
+        if self.expressions > MAX_EXPRESSIONS {
             return ControlFlow::Break(too_many_expressions());
         }
-        self.deeper()
+        self.enter()
     }
 
     fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<QueryError> {

@@ -1,51 +1,49 @@
-//! The HTTP door: `POST /api/v1/sql`.
+//! SQL over HTTP: `POST /api/v1/sql`.
 //!
-//! Takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. Answers JSON, CSV or an
-//! Arrow stream, as `Accept` asks. An answer is put together before its first byte is sent, so that an error always
-//! has a status of its own; what is too long for that is cut, and says so.
+//! Takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. The response is JSON, CSV
+//! or an Arrow stream, according to `Accept`. It is complete before its first byte is sent, so that every error has a status
+//! of its own; a result that is too long for that is truncated and marked as such.
 
-mod answer;
 mod format;
+mod response;
 
 use crate::error::{Kind, Limit, QueryError};
 use crate::limits::Limits;
 use crate::parameters::parameters;
 use crate::statement::StatementText;
-use crate::stats::Via;
+use crate::stats::Endpoint;
 use crate::worker::QueryService;
-use answer::Answer;
-pub(super) use answer::failed;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use format::Format;
+use response::SqlResponse;
+pub(super) use response::{error_response, wrong_method};
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Instant;
 
-/// What is asked.
+/// The body of a request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct SqlRequest {
     query: String,
     #[serde(default)]
     params: Vec<Value>,
     max_rows: Option<usize>,
 }
 
-/// The routes, for whoever was let in.
+/// Returns the routes, which belong behind the authentication middleware.
 pub fn routes(service: QueryService) -> Router {
-    // A statement, its parameters, and the quotes around them.
+    // A body contains a statement, its parameters, and JSON around them.
     let most = 2 * service.limits().statement_bytes;
     Router::new()
         .route("/api/v1/sql", post(sql))
-        .method_not_allowed_fallback(async || {
-            failed(&QueryError::new(Kind::Invalid, "only POST is answered here").hint("POST the statement"))
-        })
+        .method_not_allowed_fallback(async |method: Method| wrong_method(&method, "POST"))
         .layer(DefaultBodyLimit::max(most))
         .with_state(service)
 }
@@ -58,19 +56,19 @@ async fn sql(
     let body = match body {
         Ok(body) => body,
         Err(rejection) => {
-            let mut response = failed(&unread(&rejection, service.limits()));
+            let mut response = error_response(&body_error(&rejection, service.limits()));
             *response.status_mut() = rejection.status();
             return response;
         }
     };
     match respond(&service, &headers, &body).await {
-        Ok(answer) => answer.into_response(),
-        Err(error) => failed(&error),
+        Ok(response) => response.into_response(),
+        Err(error) => error_response(&error),
     }
 }
 
-/// The body was too long, or did not come.
-fn unread(rejection: &BytesRejection, limits: &Limits) -> QueryError {
+/// The error for a body that is too long or incomplete.
+fn body_error(rejection: &BytesRejection, limits: &Limits) -> QueryError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message =
@@ -82,18 +80,22 @@ fn unread(rejection: &BytesRejection, limits: &Limits) -> QueryError {
     }
 }
 
-async fn respond(service: &QueryService, headers: &HeaderMap, body: &Bytes) -> Result<Answer, QueryError> {
+async fn respond(
+    service: &QueryService,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<SqlResponse, QueryError> {
     let began = Instant::now();
     let format = Format::of(headers)?;
-    let asked = Asked::read(headers, body)?;
+    let request = SqlRequest::read(headers, body)?;
     let limits = service.limits();
-    let most = asked.max_rows.unwrap_or(limits.rows).min(limits.rows);
-    let session = service.session(Via::Http);
-    let started = session.run(&StatementText::plain(asked.query), &parameters(&asked.params)?).await?;
-    Answer::gather(started.rows, format, most, limits.answer_bytes, began).await
+    let most = request.max_rows.unwrap_or(limits.rows).min(limits.rows);
+    let session = service.session(Endpoint::Http);
+    let started = session.run(&StatementText::plain(request.query), &parameters(&request.params)?).await?;
+    SqlResponse::collect(started.rows, format, most, limits.answer_bytes, began).await
 }
 
-impl Asked {
+impl SqlRequest {
     fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, QueryError> {
         let bad =
             |message: String| QueryError::new(Kind::Invalid, message).hint(r#"send {"query": "SELECT ..."}"#);
@@ -101,12 +103,38 @@ impl Asked {
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_text = media.starts_with("text/plain") || media.starts_with("application/sql");
         if !is_text {
+            if let Some(query) = bare_statement(media, body) {
+                return Ok(query);
+            }
             // A number that is too large for a float is a text, here as in records.
-            return serde_json::from_slice(&taxonomy::mend_numbers(body))
-                .map_err(|error| bad(format!("the body is no question: {error}")));
+            return serde_json::from_slice(&classifier::quote_oversized_numbers(body)).map_err(|error| {
+                bad(format!("The request body is not JSON of the expected form ({error}).")).hint(
+                    r#"Send {"query": "SELECT ..."}, or the statement itself with Content-Type: text/plain."#,
+                )
+            });
         }
-        let query =
-            std::str::from_utf8(body).map_err(|error| bad(format!("the statement is no UTF-8: {error}")))?;
+        let query = std::str::from_utf8(body)
+            .map_err(|error| bad(format!("The statement is not UTF-8: {error}.")))?;
         Ok(Self { query: query.to_owned(), params: Vec::new(), max_rows: None })
     }
+}
+
+/// Returns the statement of a client that sends it as `curl -d` does: the text itself, without a content type or with
+/// that of a form. Whatever begins like JSON is read as JSON.
+fn bare_statement(media: &str, body: &[u8]) -> Option<SqlRequest> {
+    let is_unnamed = media.is_empty() || media.starts_with("application/x-www-form-urlencoded");
+    let text = std::str::from_utf8(body).ok().filter(|_| is_unnamed)?;
+    let starts_like_sql =
+        text.trim_start().starts_with(|first: char| first.is_ascii_alphabetic() || first == '(');
+    let first_word = text.split_whitespace().next().unwrap_or_default();
+    // A form has a name and an equals sign before any space: that is no statement.
+    let is_statement = starts_like_sql && !first_word.contains(['=', '&']);
+    is_statement.then(|| SqlRequest { query: text.to_owned(), params: Vec::new(), max_rows: None })
+}
+
+/// The media types that answers come in.
+pub(super) fn formats() -> Vec<&'static str> {
+    [Format::Json, Format::Csv, Format::Arrow]
+        .map(|format| format.media().split(';').next().unwrap_or_default())
+        .to_vec()
 }

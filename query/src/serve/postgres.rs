@@ -1,199 +1,140 @@
-//! The PostgreSQL door: simple and extended queries, prepared statements, cursors, and what clients ask of the catalog.
+//! The PostgreSQL endpoint: simple and extended queries, prepared statements, cursors, and the catalog.
 //!
-//! What always holds:
+//! What must always hold:
 //!
-//! - Every connection has a [`Session`](crate::Session) of its own; statements reach the engine through it and nowhere
-//!   else, so that guard and limits hold here as at every door.
-//! - Rows are sent as they come. A client that cancels, or goes away, takes its query along.
-//! - No bytes make a connection panic, hold more than its share of memory, or keep others waiting.
+//! - Every connection has a [`Session`](crate::Session) of its own, and statements reach the engine only through it, so
+//!   that guard and limits hold here as at every endpoint.
+//! - Rows are sent as they are produced. When a client cancels or disconnects, its query stops.
+//! - No bytes make a connection panic, hold more than its share of memory, or block other connections.
 
 pub(crate) mod catalog;
 
 mod cancel;
+mod catalog_rewriting;
+mod column_names;
 mod columns;
 mod command;
 mod connection;
-mod conversation;
-mod described;
+mod error;
 mod extended;
-mod failure;
-mod inbox;
 mod message;
-mod names;
-mod outbox;
+mod parser;
+mod planned_statement;
 mod planning;
 mod portal;
-mod proof;
-mod reading;
+mod reader;
 mod rewriting;
+mod scram_auth;
+mod session;
 mod settings;
 mod startup;
+mod tls_negotiation;
 mod values;
-mod wire;
+mod writer;
 
-use crate::engine::{EngineSession, Resolved};
+use crate::engine::{DescribedStatement, EngineSession};
 use crate::error::QueryError;
 use crate::worker::QueryService;
-use access::tls::{Listener, Tls};
-use access::{Gate, PeerSlot, Peers};
-use cancel::Cancels;
-use failure::Failure;
-pub(crate) use reading::Reader;
+use auth::listener::{ConnectionLimits, ConnectionStats, Listener, ListenerProtocol};
+use auth::{Authenticator, ConnectionLimit, ConnectionLimiter, ConnectionPermit};
+use cancel::CancelRegistry;
+use error::PgError;
+pub(crate) use parser::StatementParser;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
 
-/// Clients that may be saying who they are at once; they are not counted as connections yet.
-const STARTING: usize = 128;
-/// Those of one address: some are left for the others.
-const STARTING_OF_ADDRESS: usize = STARTING / 8 * 7;
-/// Texts that are read at once: the longest takes some fifty megabytes while it is read.
-const READING: usize = 2;
-/// Statements of the greatest length that a connection may keep, in prepared statements, cursors and portals together.
-const KEPT_STATEMENTS: usize = 8;
-/// How long running queries have when the server stops.
-const GRACE: Duration = Duration::from_secs(2);
-/// A pause when the machine has no more sockets to give.
-const OUT_OF_SOCKETS: Duration = Duration::from_millis(100);
+/// The maximum number of clients that are starting a session. They do not count as sessions yet.
+const STARTUPS: usize = 128;
+/// The maximum number of them from one address, so that some are left for others.
+const STARTUPS_PER_ADDRESS: usize = STARTUPS / 8 * 7;
+/// The maximum number of texts that are parsed at once: the longest takes some fifty megabytes meanwhile.
+const PARSERS: usize = 2;
+/// The memory of a connection for prepared statements, cursors and portals, in statements of the maximum length.
+const RETAINED_STATEMENTS: usize = 8;
+/// The time that running queries have to finish when the server stops.
+const DRAIN: Duration = Duration::from_secs(2);
 
-/// What all connections share.
+/// What all sessions share.
 #[derive(Debug)]
-struct Door {
+struct PostgresServer {
     service: QueryService,
-    gate: Arc<Gate>,
-    tls: Option<Arc<Tls>>,
-    reader: Arc<Reader>,
-    /// Texts that may be read at once, which is done in the server's own memory.
-    reading: Arc<Semaphore>,
-    cancels: Arc<Cancels>,
-    slots: Arc<Semaphore>,
-    /// Who has them.
-    peers: Arc<Peers>,
-    starting: Arc<Semaphore>,
-    /// Who is saying who it is.
-    starting_peers: Arc<Peers>,
+    authenticator: Arc<Authenticator>,
+    parser: Arc<StatementParser>,
+    /// Limits how many texts are parsed at once, which takes memory of the server itself.
+    parsing: Arc<Semaphore>,
+    cancels: Arc<CancelRegistry>,
+    /// Limits the sessions, in total and of one address.
+    sessions: Arc<ConnectionLimiter>,
+    connections: Arc<ConnectionStats>,
 }
 
-/// A client that is saying who it is.
-#[derive(Debug)]
-struct Starting {
-    address: IpAddr,
-    _slot: (OwnedSemaphorePermit, PeerSlot),
-}
-
-/// A place among the connections, given back when it is dropped.
-#[derive(Debug)]
-struct Slot {
-    _slot: (OwnedSemaphorePermit, PeerSlot),
-}
-
-impl Door {
-    fn new(service: QueryService, gate: Arc<Gate>, tls: Option<Arc<Tls>>) -> Self {
-        let slots = Arc::new(Semaphore::new(service.limits().connections));
-        let peers = Peers::new(service.limits().connections_per_address);
-        let starting = Arc::new(Semaphore::new(STARTING));
-        let starting_peers = Peers::new(STARTING_OF_ADDRESS);
-        let (reader, cancels) = (Arc::default(), Arc::default());
-        let reading = Arc::new(Semaphore::new(READING));
-        Self { service, gate, tls, reader, reading, cancels, slots, peers, starting, starting_peers }
+impl PostgresServer {
+    fn new(
+        service: QueryService,
+        authenticator: Arc<Authenticator>,
+        connections: Arc<ConnectionStats>,
+    ) -> Self {
+        let limits = service.limits();
+        let sessions = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
+        let (parser, cancels) = (Arc::default(), Arc::default());
+        let parsing = Arc::new(Semaphore::new(PARSERS));
+        Self { service, authenticator, parser, parsing, cancels, sessions, connections }
     }
 
-    /// Lets a client say who it is, unless too many do.
-    fn start(&self, address: IpAddr) -> Option<Starting> {
-        let of_address = self.starting_peers.enter(address);
-        let slot = of_address.and_then(|peer| {
-            let slot = Arc::clone(&self.starting).try_acquire_owned().ok()?;
-            Some((slot, peer))
-        });
-        if slot.is_none() {
-            self.gate.count(access::Reason::Connections);
-        }
-        Some(Starting { address, _slot: slot? })
-    }
-
-    /// A place among the connections.
-    fn slot(&self, address: IpAddr) -> Result<Slot, Failure> {
+    /// Returns a permit for a session of an authenticated client.
+    fn session_permit(&self, address: IpAddr) -> Result<ConnectionPermit, PgError> {
         let limits = self.service.limits();
-        let full = |message: String| {
-            self.gate.count(access::Reason::Connections);
-            Failure::fatal("53300", message).hint("close one, or try again in a moment")
-        };
-        let peer = self.peers.enter(address).ok_or_else(|| {
-            full(format!("there are {} connections of this address already", limits.connections_per_address))
-        })?;
-        let slot = Arc::clone(&self.slots)
-            .try_acquire_owned()
-            .map_err(|_| full(format!("there are {} connections already", limits.connections)))?;
-        Ok(Slot { _slot: (slot, peer) })
+        self.sessions.try_acquire(address).map_err(|limit| {
+            self.authenticator.count_denial(auth::DenialReason::TooManyConnections);
+            self.connections.of(ListenerProtocol::Postgres).count_rejection(limit);
+            let message = match limit {
+                ConnectionLimit::Total => format!("there are {} connections already", limits.connections),
+                ConnectionLimit::Address => {
+                    let most = limits.connections_per_address;
+                    format!("there are {most} connections of this address already")
+                }
+            };
+            PgError::fatal("53300", message).hint("close one, or try again in a moment")
+        })
     }
 
-    /// Memory that a connection may use for what it keeps.
-    fn kept_bytes(&self) -> usize {
-        KEPT_STATEMENTS * self.service.limits().statement_bytes
+    /// The maximum memory for the prepared statements, cursors and portals of a connection.
+    fn retained_bytes(&self) -> usize {
+        RETAINED_STATEMENTS * self.service.limits().statement_bytes
     }
 
-    /// A statement, its values, and what is around them.
-    fn longest_message(&self) -> usize {
+    /// The maximum length of a message, which contains a statement or values.
+    fn max_message_bytes(&self) -> usize {
         4 * self.service.limits().statement_bytes
     }
 }
 
-/// Plans one statement of a client's text, in a worker process. Needs a deep stack.
+/// Plans one statement of a client's text, in a worker process. It needs a deep stack.
 pub(crate) async fn resolve(
     session: &EngineSession,
     sql: &str,
     user: &str,
     index: usize,
     types: &[u32],
-) -> Result<Resolved, QueryError> {
-    planning::resolve(session, session.reader(), sql, user, index, types).await
+) -> Result<DescribedStatement, QueryError> {
+    planning::resolve(session, session.parser(), sql, user, index, types).await
 }
 
-/// Serves `listener` until `shutdown` is ready, and what is running then for a moment longer.
+/// Serves `listener` until `shutdown` is ready. Then running queries have a moment to end.
+///
+/// The listener limits the clients that are starting a session; sessions have limits of their own, about which the client
+/// gets an error message.
 pub async fn run(
     listener: Listener,
     service: QueryService,
-    gate: Arc<Gate>,
+    authenticator: Arc<Authenticator>,
+    connections: Arc<ConnectionStats>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let Listener { socket: listener, tls } = listener;
-    let door = Arc::new(Door::new(service, gate, tls));
-    let (stop, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    tokio::pin!(shutdown);
-    loop {
-        tokio::select! {
-            () = &mut shutdown => break,
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    // Too many who say nothing: whoever is real comes again.
-                    let Some(starting) = door.start(peer.ip()) else { continue };
-                    connections.spawn(connection::serve(socket, Arc::clone(&door), starting, stopped.clone()));
-                }
-                Err(error) => {
-                    tracing::warn!("a PostgreSQL client could not be accepted: {error}");
-                    tokio::time::sleep(OUT_OF_SOCKETS).await;
-                }
-            },
-            Some(ended) = connections.join_next() => report(ended),
-        }
-    }
-    drop(listener);
-    stop.send_replace(true);
-    let drained = async {
-        while let Some(ended) = connections.join_next().await {
-            report(ended);
-        }
-    };
-    if tokio::time::timeout(GRACE, drained).await.is_err() {
-        connections.shutdown().await;
-    }
-}
-
-fn report(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!("a PostgreSQL connection ended unexpectedly: {error}");
-    }
+    let limits =
+        ConnectionLimits { total: STARTUPS, per_address: STARTUPS_PER_ADDRESS, reserve: None, drain: DRAIN };
+    let server = PostgresServer::new(service, authenticator, Arc::clone(&connections));
+    auth::listener::serve(listener, limits, server, connections, shutdown).await;
 }

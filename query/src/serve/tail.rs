@@ -2,59 +2,59 @@
 //!
 //! Parameters: `category`, `service` and `code` (each may be repeated; a code may end with `*`), `where` (a condition
 //! in SQL over the columns of `events`) and `recent` (so many of the newest events first). Each event is one JSON
-//! object, as `faultline dump` prints it, under an id that says how far its reader has come: whoever comes back with it
-//! in `Last-Event-ID` goes on there.
+//! object, as `faultline dump` prints it, under an id that marks its position: a
+//! client that reconnects with it in `Last-Event-ID` continues there.
 //!
 //! What must always hold:
-//! - Nothing is missed in silence. What had to go before it was looked at is told by an event `gap`.
-//! - A reader who does not read costs a bounded amount of memory for a bounded time, and is told why he is dropped.
-//! - Ingest pays nothing: the buffer is looked at from here, on the threads of queries.
+//! - No event is missed silently. An event `gap` reports events that left the buffer before they were sent.
+//! - A client that does not read costs a bounded amount of memory for a bounded time, and then gets the reason of its end.
+//! - Ingest is not slowed down: the buffer is polled on the threads of queries.
 
-mod asked;
 mod filter;
 mod follow;
 mod message;
 mod recent;
+mod request;
 
-use super::http::failed;
+use super::http::{error_response, wrong_method};
 use crate::error::{Kind, QueryError};
-use crate::stats::Via;
+use crate::stats::Endpoint;
 use crate::worker::QueryService;
-use asked::Asked;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use classifier::Rules;
 use filter::Conditions;
 use follow::Follower;
 use futures_util::Stream;
+use request::TailRequest;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use taxonomy::Rules;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// Tails at once.
-const TAILS: usize = 32;
-/// Messages that wait for a reader; each is a few events, or one large one.
-const WAITING: usize = 16;
+/// The maximum number of concurrent tails.
+const MAX_TAILS: usize = 32;
+/// The number of messages that are queued for a client; each contains a few events, or one large one.
+const QUEUED_MESSAGES: usize = 16;
 
-/// Where a reader says how far he had come.
+/// The request header with the position of the last event that the client received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 #[derive(Debug, Clone)]
-struct Door {
+struct TailEndpoint {
     service: QueryService,
     conditions: Conditions,
-    places: Arc<Semaphore>,
-    /// Turns true when the server is to stop.
+    slots: Arc<Semaphore>,
+    /// Becomes true when the server stops.
     stopping: watch::Receiver<bool>,
 }
 
-/// The routes. Tails end when `stopping` turns true: otherwise nobody could.
+/// Returns the routes. Tails end when `stopping` becomes true, because they would never end by themselves.
 ///
 /// # Errors
 /// When the functions of conditions cannot be set up.
@@ -64,49 +64,51 @@ pub fn routes(
     stopping: watch::Receiver<bool>,
 ) -> Result<Router, QueryError> {
     let conditions = Conditions::new(rules)?;
-    let places = Arc::new(Semaphore::new(TAILS));
+    let slots = Arc::new(Semaphore::new(MAX_TAILS));
     Ok(Router::new()
         .route("/api/v1/tail", get(tail))
-        .method_not_allowed_fallback(async || {
-            failed(&QueryError::new(Kind::Invalid, "only GET is answered here").hint("GET the events"))
-        })
-        .with_state(Door { service, conditions, places, stopping }))
+        .method_not_allowed_fallback(async |method: Method| wrong_method(&method, "GET"))
+        .with_state(TailEndpoint { service, conditions, slots, stopping }))
 }
 
-async fn tail(State(door): State<Door>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
-    match door.follow(query.as_deref().unwrap_or_default(), &headers).await {
+async fn tail(
+    State(endpoint): State<TailEndpoint>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    match endpoint.follow(query.as_deref().unwrap_or_default(), &headers).await {
         Ok(events) => events.into_response(),
-        Err(error) => failed(&error),
+        Err(error) => error_response(&error),
     }
 }
 
-impl Door {
+impl TailEndpoint {
     async fn follow(self, query: &str, headers: &HeaderMap) -> Result<Events, QueryError> {
-        let asked = Asked::read(query, headers.get(LAST_EVENT_ID))?;
-        let (asked, filter) = self.conditions.filter(asked).await?;
-        let place = self.places.try_acquire_owned().map_err(|_| {
-            QueryError::new(Kind::Busy, format!("{TAILS} tails are open"))
+        let request = TailRequest::read(query, headers.get(LAST_EVENT_ID))?;
+        let (request, filter) = self.conditions.filter(request).await?;
+        let slot = self.slots.try_acquire_owned().map_err(|_| {
+            QueryError::new(Kind::Busy, format!("{MAX_TAILS} tails are open"))
                 .hint("close one, or try again later")
         })?;
-        let (sender, messages) = mpsc::channel(WAITING);
+        let (sender, messages) = mpsc::channel(QUEUED_MESSAGES);
         let ending = Arc::new(OnceLock::new());
-        let mut follower = Follower::new(&self.service, filter, asked.after, sender, Arc::clone(&ending))?;
-        if asked.recent > 0 && asked.after.is_none() {
-            follower.begin_with(recent::newest(&asked, &self.service.session(Via::Tail)).await?);
+        let mut follower = Follower::new(&self.service, filter, request.after, sender, Arc::clone(&ending))?;
+        if request.recent > 0 && request.after.is_none() {
+            follower.prepend_recent(recent::newest(&request, &self.service.session(Endpoint::Tail)).await?);
         }
         let stopping = self.stopping;
         self.service.spawn(async move {
             follower.run(stopping).await;
-            drop(place);
+            drop(slot);
         });
         Ok(Events { messages, ending, ended: false })
     }
 }
 
-/// The body of an answer. Dropping it, as happens when the reader goes, ends the tail.
+/// The body of a response. Dropping it, as happens when the client disconnects, ends the tail.
 struct Events {
     messages: mpsc::Receiver<String>,
-    /// Why there are no more; told after everything that waits.
+    /// The reason of the end, which follows all queued messages.
     ending: Arc<OnceLock<&'static str>>,
     ended: bool,
 }
@@ -134,7 +136,7 @@ impl IntoResponse for Events {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Proxies would wait for more.
+        // Without this header, proxies buffer the events.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         response
     }

@@ -3,30 +3,30 @@
 use arrow::array::{
     ArrayRef, BooleanArray, Int32Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
 };
+use classifier::Registry;
+use classifier::registry::{Entry, Origin};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use std::sync::Arc;
-use taxonomy::Registry;
-use taxonomy::registry::{Entry, Origin};
 
 pub(super) const NAME: &str = "codes";
-pub(super) const ABOUT: &str = "Every known code of every dialect, and what it means";
+pub(super) const ABOUT: &str = "Every known code of every dialect, with its meaning";
 
 /// The columns, each with what it holds.
 pub(super) const COLUMNS: [(&str, &str); 13] = [
     ("dialect", "The error model that the code belongs to"),
-    ("code", "The code as it is sent"),
-    ("name", "What the dialect calls it; the code itself unless it is a number"),
+    ("code", "The code as servers send it"),
+    ("name", "The name of the code in its dialect; the code itself unless it is a number"),
     ("canonical", "The code in the cross-dialect taxonomy"),
     ("category", "The category of the canonical code: one of ten"),
-    ("severity", "How bad it is: critical, error, warning or info"),
+    ("severity", "The severity: critical, error, warning or info"),
     ("retryable", "Whether a retry can help; null when only the payload can tell"),
     ("recovery", "What the caller can do about it"),
-    ("http_status", "The HTTP status that the dialect gives to it"),
-    ("description", "When a server sends it"),
-    ("required_details", "The fields that its details must have"),
-    ("origin", "Where it is known from: specification, field or operator"),
-    ("runbook", "The heading of the runbook that deals with it"),
+    ("http_status", "The HTTP status that the dialect assigns to the code"),
+    ("description", "The situation in which a server sends the code"),
+    ("required_details", "The fields that the details of an error with this code must have"),
+    ("origin", "The origin of the entry: specification, field or operator"),
+    ("runbook", "The word for the runbook section about the code"),
 ];
 
 /// The registry as a table.

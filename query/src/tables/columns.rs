@@ -1,38 +1,39 @@
-//! What every column of every table and view holds, in a sentence: the documentation, where the questions are asked.
+//! The table `columns`: a sentence about every column of every table and view, so that the documentation can be queried.
 
-use super::{STORED, codes};
+use super::{STORED_TABLES, codes};
 use crate::{types, views};
 use arrow::array::{BooleanArray, Int32Array, RecordBatch, StringArray};
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use std::sync::Arc;
-use store::lake::layout::PARTITION;
+use store::delta::layout::PARTITION;
 
 pub(super) const NAME: &str = "columns";
-pub(super) const ABOUT: &str = "What every column of every table and view holds";
+pub(super) const ABOUT: &str = "A description of each column of every table and view";
 
-/// What the partition column holds.
-pub(crate) const ABOUT_THE_DAY: &str = "The day of the row's time, UTC; naming it saves reading other days";
+/// The description of the partition column.
+pub(crate) const DATE_COLUMN_ABOUT: &str =
+    "The day of the row's time, in UTC; a filter on it skips the files of other days";
 
 const COLUMNS: [(&str, &str); 6] = [
-    ("table_name", "The table or view"),
-    ("column_name", "The column"),
-    ("position", "Its place in the table, from 1"),
-    ("data_type", "Its type, by its PostgreSQL name"),
-    ("is_nullable", "Whether a cell may be empty"),
-    ("about", "What it holds"),
+    ("table_name", "The name of the table or view"),
+    ("column_name", "The name of the column"),
+    ("position", "The position of the column in the table, from 1"),
+    ("data_type", "The type of the column, by its PostgreSQL name"),
+    ("is_nullable", "Whether the column may be null"),
+    ("about", "What the column holds"),
 ];
 
-/// What a column holds.
+/// Returns the description of a column.
 #[must_use]
 pub fn about(table: &str, column: &str) -> Option<&'static str> {
     let named = |columns: &[(&str, &'static str)]| {
         columns.iter().find(|(name, _)| *name == column).map(|found| found.1)
     };
-    let stored = STORED.into_iter().find(|stored| stored.name() == table);
+    let stored = STORED_TABLES.into_iter().find(|stored| stored.name() == table);
     match (table, stored) {
-        (_, Some(_)) if column == PARTITION => Some(ABOUT_THE_DAY),
+        (_, Some(_)) if column == PARTITION => Some(DATE_COLUMN_ABOUT),
         (_, Some(stored)) => {
             stored.columns().iter().find(|known| known.name == column).map(|known| known.about)
         }
@@ -42,14 +43,14 @@ pub fn about(table: &str, column: &str) -> Option<&'static str> {
     }
 }
 
-/// Puts the table beside those it explains.
+/// Registers the table in the schema that has the tables it describes.
 pub(crate) async fn register(schema: &MemorySchemaProvider) -> Result<()> {
     let mut rows = Vec::new();
     for table in super::names() {
         let Some(provider) = schema.table(table).await? else { continue };
         for (position, field) in provider.schema().fields().iter().enumerate() {
             let position = i32::try_from(position + 1).unwrap_or(i32::MAX);
-            let (name, data_type) = (field.name().clone(), types::name_of(field.data_type()));
+            let (name, data_type) = (field.name().clone(), types::postgres_name(field.data_type()));
             let about = about(table, &name);
             rows.push((table, name, position, data_type, field.is_nullable(), about));
         }

@@ -1,19 +1,19 @@
--- What became of each confirmation: one row for each token, from the question to its use, or to its end without one
--- token_hash: The confirmation token, hashed: it can be followed, not used
--- state: required or granted while it waits; then used, replayed, revoked, expired, or abandoned after an hour without use; invalid when nobody had asked for it
--- operation: What was to be confirmed
--- required_at: When somebody was asked
--- granted_at: When a person agreed
--- used_at: When the token was accepted
--- revoked_at: When it was withdrawn
--- expired_at: When it was tried after its time
--- replayed_at: When it was first tried again after its use
--- attempts: How often somebody tried to use it
--- refusals: How many of those tries were refused: too late, used before, for another operation, or unknown
--- seconds_to_use: How long it took from the question to the use
--- last_seen: When it was last spoken of
+-- The course of each confirmation: one row for each token, from the request for it to its use or its end
+-- token_hash: The hash of the confirmation token, by which it can be followed but not used
+-- state: The state: required or granted while it waits; then used, replayed, revoked, expired, or abandoned after an hour without use; invalid if the server never asked for it
+-- operation: The operation to be confirmed
+-- required_at: The time at which the server asked for the confirmation
+-- granted_at: The time at which a person agreed
+-- used_at: The time at which the server accepted the token
+-- revoked_at: The time at which the token was revoked
+-- expired_at: The time of the first attempt to use the token after its expiry
+-- replayed_at: The time of the first attempt to use the token again
+-- attempts: The number of attempts to use the token
+-- refusals: The number of attempts that the server refused: too late, used before, for another operation, or unknown
+-- seconds_to_use: The seconds from required_at to used_at
+-- last_seen: The time of the newest event of the token
 --
--- Filters on token_hash choose files. Of an audit trail that is incomplete a token is what can be seen of it.
+-- Filters on token_hash skip files. If the audit trail is incomplete, the row shows the part that exists.
 WITH tokens AS (
   SELECT
     token_hash,
@@ -37,7 +37,9 @@ WITH tokens AS (
     END) AS attempts,
     sum(CASE WHEN kind = 'error' AND category = 'TOKEN' THEN coalesce(represents, 1) ELSE 0 END) AS refusals,
     max(time) AS last_seen
-  FROM events
+  FROM (SELECT supersedes FROM events WHERE supersedes IS NOT NULL) AS better
+  RIGHT ANTI JOIN events
+    ON better.supersedes = events.event_id
   WHERE token_hash IS NOT NULL
   GROUP BY token_hash
 )

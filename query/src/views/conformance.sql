@@ -1,16 +1,15 @@
--- What each server could do better about its errors: how many of them have a finding, by service and dialect
--- finding: What could be better, as one of a closed list of words
--- errors: How many errors have it
--- share: How many that is of all errors of this service in this dialect, from 0 to 1
--- example: The newest message of such an error
--- example_event_id: The newest such event
--- last_seen: When it happened last
+-- What each server could do better about its errors: the number of errors with each finding, by service and dialect
+-- finding: The finding, as a word of a closed list
+-- errors: The number of errors with the finding; for reply_not_captured the number of calls
+-- share: The share of all errors, for reply_not_captured of all calls, of this service in this dialect, from 0 to 1
+-- example: The newest message of an error with the finding
+-- example_event_id: The id of the newest error with the finding
+-- last_seen: The time of the newest error with the finding
 --
--- Filters on service and dialect choose files. For a time range unnest the findings of `errors`.
+-- Filters on service and dialect skip files. For a time range, unnest the findings of `errors`.
 WITH found AS (
   SELECT service, dialect, time, event_id, message, represents, unnest(findings) AS finding
-  FROM events
-  WHERE kind = 'error'
+  FROM errors
 ),
 counted AS (
   SELECT
@@ -24,9 +23,14 @@ counted AS (
 ),
 totals AS (
   SELECT service, dialect, sum(coalesce(represents, 1)) AS errors
-  FROM events
-  WHERE kind = 'error'
+  FROM errors
   GROUP BY service, dialect
+),
+-- Services of which at least a quarter of the calls have no captured reply: hidden failures of these cannot be seen.
+blind AS (
+  SELECT service, sum(calls) AS calls, sum(unverified_calls) AS unverified, max(minute) AS last_seen
+  FROM error_rates
+  GROUP BY service
 )
 SELECT
   counted.service,
@@ -40,3 +44,15 @@ SELECT
 FROM counted
 JOIN totals
   ON counted.dialect = totals.dialect AND (counted.service IS NOT DISTINCT FROM totals.service)
+UNION ALL
+SELECT
+  service,
+  'jsonrpc' AS dialect,
+  'reply_not_captured' AS finding,
+  unverified AS errors,
+  unverified / CAST(calls AS double precision) AS share,
+  CAST(NULL AS varchar) AS example,
+  CAST(NULL AS varchar) AS example_event_id,
+  last_seen
+FROM blind
+WHERE unverified > 0 AND unverified * 4 >= calls

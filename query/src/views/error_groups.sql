@@ -1,15 +1,15 @@
--- What goes wrong again and again: errors that differ only in their values are one group, counted over all of history
--- errors: How many errors there were
--- hidden_errors: How many of them travelled in a reply that its protocol calls a success
--- clients: How many different clients met it
--- first_seen: When it happened first
--- last_seen: When it happened last
--- newest_message: What was said last, without its secrets
--- newest_event_id: The newest event
--- newest_trace_id: The trace of the newest event that has one
+-- Groups of errors that differ only in their values, counted over the whole history
+-- errors: The number of errors
+-- hidden_errors: The number of errors in replies that their protocol calls a success
+-- clients: The number of different clients
+-- first_seen: The time of the first error
+-- last_seen: The time of the newest error
+-- newest_message: The newest message, with secrets redacted
+-- newest_event_id: The id of the newest event
+-- newest_trace_id: The id of the newest trace
 --
--- Filters on the columns from fingerprint to template choose files; first_seen and last_seen cannot, since a group is
--- known only when all of it was read. For a time range group `errors` by fingerprint.
+-- Filters on the columns from fingerprint to template skip files; filters on first_seen and last_seen do not, since a
+-- group is known only when all of it was read. For a time range group `errors` by fingerprint.
 SELECT
   fingerprint,
   canonical,
@@ -25,6 +25,5 @@ SELECT
   last_value(message ORDER BY time, event_id) AS newest_message,
   last_value(event_id ORDER BY time, event_id) AS newest_event_id,
   last_value(trace_id ORDER BY time, event_id) FILTER (WHERE trace_id IS NOT NULL) AS newest_trace_id
-FROM events
-WHERE kind = 'error'
+FROM errors
 GROUP BY fingerprint, canonical, category, service, operation, template

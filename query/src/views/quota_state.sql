@@ -1,17 +1,17 @@
--- How far each quota has got, by service, client and metric: the newest word on it, and when it will be used up at its present pace
--- state: How it stands now: the newest level; reset once resets_at is past; stale when nobody said when that is, and a day has gone by
--- quota_level: The newest level that was sent: warning, pause, exhausted or exceeded
--- quota_current: How much was used when it was last spoken of
--- quota_limit: How much there is: the hardest limit named since the last reset
--- usage: The share that is used; 1 when nothing is left
--- growth_per_hour: How much is used in an hour, by the slope of what was seen since the last reset, at most a day long
--- projected_exhaustion: When it will be used up at that pace; empty when it already is, will not be within a year, or starts anew before
--- resets_at: When it starts anew: as was said, else when to come back, else as its name says (per_hour), both counted from observed_at
--- retry_after_s: When to come back, in seconds, as was said last
--- observed_at: When it was last spoken of
--- samples: How many rows the pace is made of; past the budget of its service, a row stands for several events that say the same
+-- The state of each quota by service, client and metric: its newest report, and when it will be exhausted at the present rate
+-- state: The present state: the newest level; reset once resets_at is past; stale a day after the newest report if the time of the reset is unknown
+-- quota_level: The newest reported level: warning, pause, exhausted or exceeded
+-- quota_current: The used amount in the newest report
+-- quota_limit: The limit: the hardest one reported since the last reset
+-- usage: The used share; 1 when nothing is left
+-- growth_per_hour: The use per hour: the slope of the reports since the last reset, over at most a day
+-- projected_exhaustion: The time at which the quota will be exhausted at that rate; null if it already is, if that takes more than a year, or if it resets before
+-- resets_at: The time of the next reset: as reported, else observed_at plus the reported wait, else plus the period in the name (per_hour)
+-- retry_after_s: The newest reported time until a retry is allowed, in seconds
+-- observed_at: The time of the newest report
+-- samples: The number of rows from which the rate is computed; a row of coalesced events counts once
 --
--- Filters on service choose files. A quota has started anew when less of it is used than before, or resets_at has come.
+-- Filters on service skip files. A quota was reset when less of it is used than before, or when resets_at has passed.
 WITH said AS (
   SELECT
     service, client, quota_metric, time, event_id, quota_level, quota_current, quota_limit, retry_after_s, resets_at

@@ -1,15 +1,15 @@
--- The same client failing the same way at least three times within ten minutes of the clock: a loop that somebody should break
+-- Retry loops: a client that failed in the same way at least three times within ten minutes of the clock
 -- time: The start of the ten minutes
--- client: Who asks again and again: a client, or else a session; nobody's failures are no loop
--- attempts: How many times it failed
--- first_seen: When it failed first in these ten minutes
--- last_seen: When it failed last in these ten minutes
--- span_s: From the first to the last, in seconds
--- attempts_per_minute: How fast it was tried again
--- retryable: Whether a retry can help; false means that all of it was in vain
--- recovery: What the caller should do instead
+-- client: The client that retries, or else the session; failures without either are left out
+-- attempts: The number of failed attempts
+-- first_seen: The time of the first failure in these ten minutes
+-- last_seen: The time of the newest failure in these ten minutes
+-- span_s: The time from the first to the newest failure, in seconds
+-- attempts_per_minute: The rate of attempts per minute
+-- retryable: Whether a retry can help; if false, none of the attempts could succeed
+-- recovery: What the caller should do instead of a retry
 --
--- Filters on time choose files. A loop that lasts longer has a row for each ten minutes.
+-- Filters on time skip files. A loop that lasts longer has a row for each ten minutes.
 SELECT
   time_bucket('10 minutes', time) AS time,
   service,
@@ -27,8 +27,8 @@ SELECT
     AS attempts_per_minute,
   bool_or(retryable) AS retryable,
   min(recovery) AS recovery
-FROM events
-WHERE kind = 'error' AND coalesce(client, session_id) IS NOT NULL
+FROM errors
+WHERE coalesce(client, session_id) IS NOT NULL
 GROUP BY
   time_bucket('10 minutes', time), service, coalesce(client, session_id), operation, canonical, category, template,
   fingerprint

@@ -1,7 +1,7 @@
--- Every denial for want of trust or because of danger: what was asked for, what was there, and how dangerous it would have been
--- trust_gap: How many levels of trust were missing, in the order untested, generated, validated, community_reviewed, certified
+-- Every operation that was denied because of its danger level or the caller's trust level
+-- trust_gap: The number of missing trust levels, in the order untested, generated, validated, community_reviewed, certified
 --
--- Filters on time choose files. A confirmation that is still to be given is no denial: see `confirmations`.
+-- Filters on time skip files. An operation that still needs a confirmation was not denied: see `confirmations`.
 WITH ladder AS (
   SELECT
     *,
@@ -9,9 +9,8 @@ WITH ladder AS (
       AS required_step,
     array_position(['untested', 'generated', 'validated', 'community_reviewed', 'certified'], actual_trust)
       AS actual_step
-  FROM events
-  WHERE kind = 'error'
-    AND category = 'PERMISSION'
+  FROM errors
+  WHERE category = 'PERMISSION'
     AND canonical <> 'CONFIRMATION_REQUIRED'
     AND (required_trust IS NOT NULL OR actual_trust IS NOT NULL OR danger_level IS NOT NULL)
 )

@@ -1,2 +1,2 @@
--- Every warning: calls that worked, and said that they soon will not
+-- Every warning: the events of kind warning, whose calls worked and announced that they soon will not
 SELECT * FROM events WHERE kind = 'warning'

@@ -1,9 +1,9 @@
-//! A worker while it works on one statement: from the request to the last row, or to whoever has enough.
+//! The lease of a worker for one statement. It lasts from the request to the last row, or until it is dropped.
 
-use super::child::{Received, Worker};
+use super::child::{Worker, WorkerOutput};
+use super::memory_monitor::MonitorGuard;
 use super::protocol::{Request, Response, Task};
 use super::service::Shared;
-use super::watch::Watch;
 use crate::error::{Kind, Limit, QueryError};
 use crate::statement::Description;
 use arrow::array::RecordBatch;
@@ -16,174 +16,182 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 
-/// How long a worker may take to stop when nobody wants its rows any more; then it is ended.
-const STOPPING: Duration = Duration::from_secs(1);
+/// The time that a worker may take to stop a cancelled statement. After that it is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A worker that works on one statement. Dropping it stops the statement.
+/// A worker that is reserved for one statement. Dropping the lease cancels the statement.
 pub(super) struct Lease {
     shared: Arc<Shared>,
-    /// None once it is given back.
-    held: Option<Held>,
+    /// The worker; none once it was returned or has died.
+    leased: Option<LeasedWorker>,
     number: u64,
 }
 
-struct Held {
+struct LeasedWorker {
     worker: Worker,
-    watch: Watch,
-    turn: OwnedSemaphorePermit,
+    guard: MonitorGuard,
+    permit: OwnedSemaphorePermit,
     phase: Phase,
 }
 
-/// How far a worker is with its statement.
+/// The state of the statement on the worker.
 #[derive(PartialEq, Eq)]
 enum Phase {
-    /// Nothing of it goes on.
-    Quiet,
-    /// It has been told of it.
-    Working,
-    /// It has said that it failed, and not yet that nothing of it goes on.
+    /// No part of the statement is running.
+    Idle,
+    /// The request was sent, and the worker has not finished it.
+    Running,
+    /// The worker reported a failure, but parts of the statement may still be running.
     Failed,
 }
 
 impl Lease {
-    pub(super) fn new(shared: Arc<Shared>, worker: Worker, turn: OwnedSemaphorePermit, number: u64) -> Self {
-        let watch = shared.watched.begin(worker.pid, worker.idle_bytes);
-        Self { shared, held: Some(Held { worker, watch, turn, phase: Phase::Quiet }), number }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        worker: Worker,
+        permit: OwnedSemaphorePermit,
+        number: u64,
+    ) -> Self {
+        let guard = shared.monitor.register(worker.pid, worker.idle_bytes);
+        Self { shared, leased: Some(LeasedWorker { worker, guard, permit, phase: Phase::Idle }), number }
     }
 
-    /// The number of the statement.
+    /// Returns the number of the statement.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Gives the worker a statement, and waits for what it says of it.
-    pub(super) async fn begin(
+    /// Sends a statement to the worker and waits for its description.
+    pub(super) async fn start(
         &mut self,
         task: Task,
         request: fn(Task) -> Request,
     ) -> Result<Description, QueryError> {
-        let held = self.held.as_mut().ok_or_else(ended)?;
-        held.phase = Phase::Working;
-        if held.worker.send(&request(task)).await.is_err() {
-            return Err(self.died().await);
+        let leased = self.leased.as_mut().ok_or_else(already_ended_error)?;
+        leased.phase = Phase::Running;
+        if leased.worker.send(&request(task)).await.is_err() {
+            return Err(self.worker_exit_error().await);
         }
         match self.receive().await? {
-            Received::Response(Response::Described(description)) => description.decoded(),
-            other => Err(unexpected(&other)),
+            WorkerOutput::Response(Response::Described(description)) => description.decode(),
+            other => Err(unexpected_output_error(&other)),
         }
     }
 
-    /// Waits until a statement that was only described has ended.
-    pub(super) async fn end(mut self) -> Result<(), QueryError> {
+    /// Waits until a statement that was only described has finished.
+    pub(super) async fn finish(mut self) -> Result<(), QueryError> {
         match self.receive().await? {
-            Received::Response(Response::Ended) => Ok(()),
-            other => Err(unexpected(&other)),
+            WorkerOutput::Response(Response::Finished) => Ok(()),
+            other => Err(unexpected_output_error(&other)),
         }
     }
 
-    /// Passes the rows on until there are no more, or nobody wants them.
-    pub(super) async fn pass_on(mut self, sender: &Sender<Result<Option<RecordBatch>, QueryError>>) {
+    /// Forwards the rows to the receiver until there are no more or the receiver is dropped.
+    pub(super) async fn forward_rows(mut self, sender: &Sender<Result<Option<RecordBatch>, QueryError>>) {
         let mut decoder = StreamDecoder::new();
         let last = loop {
             match self.receive().await {
-                Ok(Received::Rows(bytes)) => {
-                    if let Err(error) = decoded(&mut decoder, bytes, sender).await {
+                Ok(WorkerOutput::Rows(bytes)) => {
+                    if let Err(error) = send_batches(&mut decoder, bytes, sender).await {
                         break error.map(Err);
                     }
                 }
-                Ok(Received::Response(Response::Ended)) => break Some(Ok(None)),
-                Ok(other) => break Some(Err(unexpected(&other))),
+                Ok(WorkerOutput::Response(Response::Finished)) => break Some(Ok(None)),
+                Ok(other) => break Some(Err(unexpected_output_error(&other))),
                 Err(error) => break Some(Err(error)),
             }
         };
         if let Some(last) = last {
-            // Nobody may be there to hear it.
+            // The receiver may have been dropped.
             drop(sender.send(last).await);
         }
     }
 
-    async fn receive(&mut self) -> Result<Received, QueryError> {
-        let held = self.held.as_mut().ok_or_else(ended)?;
-        match held.worker.receive().await {
-            Ok(Received::Response(Response::Failed(error))) => {
-                held.phase = Phase::Failed;
+    async fn receive(&mut self) -> Result<WorkerOutput, QueryError> {
+        let leased = self.leased.as_mut().ok_or_else(already_ended_error)?;
+        match leased.worker.receive().await {
+            Ok(WorkerOutput::Response(Response::Failed(error))) => {
+                leased.phase = Phase::Failed;
                 Err(error)
             }
-            Ok(received) => {
-                if matches!(received, Received::Response(Response::Ended)) {
-                    held.phase = Phase::Quiet;
+            Ok(output) => {
+                if matches!(output, WorkerOutput::Response(Response::Finished)) {
+                    leased.phase = Phase::Idle;
                 }
-                Ok(received)
+                Ok(output)
             }
-            Err(_) => Err(self.died().await),
+            Err(_) => Err(self.worker_exit_error().await),
         }
     }
 
-    /// Why the worker is gone.
-    async fn died(&mut self) -> QueryError {
-        let Some(Held { mut worker, watch, .. }) = self.held.take() else { return ended() };
+    /// Returns the error that says why the worker died.
+    async fn worker_exit_error(&mut self) -> QueryError {
+        let Some(LeasedWorker { mut worker, guard, .. }) = self.leased.take() else {
+            return already_ended_error();
+        };
         let limits = &self.shared.limits;
-        let was_ended = watch.was_ended();
-        drop(watch);
-        if was_ended {
+        let was_killed = guard.was_killed();
+        drop(guard);
+        if was_killed {
             let message = format!(
-                "all queries together took more than {} MiB, and this one took the most",
+                "all queries together exceed their memory limit of {} MiB, and this query used the most",
                 limits.memory >> 20
             );
             return QueryError::new(Kind::Limit(Limit::Memory), message)
-                .hint("narrow the time range or group by fewer columns, or try again in a moment");
+                .hint("use a shorter time range or group by fewer columns, or try again in a moment");
         }
-        worker.obituary(limits.process_memory()).await
+        worker.exit_error(limits.process_memory()).await
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some(held) = self.held.take() else { return };
+        let Some(leased) = self.leased.take() else { return };
         let (shared, number) = (Arc::clone(&self.shared), self.number);
-        if held.phase == Phase::Quiet {
-            Some(held).give_back(&shared);
+        if leased.phase == Phase::Idle {
+            leased.return_to(&shared);
         } else {
-            // The turn is held until the worker has stopped: there are never more busy workers than turns.
-            self.shared.spawn(async move { held.stopped(number).await.give_back(&shared) });
+            // The permit is held until the worker has stopped, so that there are never more busy workers than permits.
+            self.shared.spawn(async move {
+                if let Some(leased) = leased.stop(number).await {
+                    leased.return_to(&shared);
+                }
+            });
         }
     }
 }
 
-impl Held {
-    /// The worker once nothing of the statement goes on; none when it does not get there.
-    async fn stopped(mut self, number: u64) -> Option<Self> {
+impl LeasedWorker {
+    /// Cancels the statement and waits until no part of it is running. Returns none when the worker does not stop.
+    async fn stop(mut self, number: u64) -> Option<Self> {
         let stop = async {
-            if self.phase == Phase::Working {
+            if self.phase == Phase::Running {
                 self.worker.send(&Request::Cancel(number)).await?;
             }
             loop {
-                // It may have ended well before it has read that it is to stop.
-                if let Received::Response(Response::Ended | Response::Quiet) = self.worker.receive().await? {
+                // The statement may have finished before the worker reads the cancellation.
+                if let WorkerOutput::Response(Response::Finished | Response::Idle) =
+                    self.worker.receive().await?
+                {
                     return std::io::Result::Ok(());
                 }
             }
         };
-        let stopped = tokio::time::timeout(STOPPING, stop).await;
+        let stopped = tokio::time::timeout(STOP_TIMEOUT, stop).await;
         matches!(stopped, Ok(Ok(()))).then_some(self)
     }
-}
 
-trait GiveBack {
-    fn give_back(self, shared: &Arc<Shared>);
-}
-
-impl GiveBack for Option<Held> {
-    fn give_back(self, shared: &Arc<Shared>) {
-        let Some(Held { worker, watch, turn, .. }) = self else { return };
-        drop(watch);
-        shared.keep(worker);
-        drop(turn);
+    /// Returns the worker to the pool, and only then releases the permit.
+    fn return_to(self, shared: &Arc<Shared>) {
+        let Self { worker, guard, permit, .. } = self;
+        drop(guard);
+        shared.return_worker(worker);
+        drop(permit);
     }
 }
 
-/// Hands out the batches of a stretch. The error is none when nobody wants them.
-async fn decoded(
+/// Decodes a chunk of the stream and sends its batches. The error is none when the receiver was dropped.
+async fn send_batches(
     decoder: &mut StreamDecoder,
     bytes: Bytes,
     sender: &Sender<Result<Option<RecordBatch>, QueryError>>,
@@ -197,14 +205,14 @@ async fn decoded(
     Ok(())
 }
 
-fn unexpected(received: &Received) -> QueryError {
-    let message = match received {
-        Received::Response(response) => format!("a query worker said {response:?}"),
-        Received::Rows(_) => "a query worker sent rows that nobody asked for".to_owned(),
+fn unexpected_output_error(output: &WorkerOutput) -> QueryError {
+    let message = match output {
+        WorkerOutput::Response(response) => format!("a query worker sent an unexpected {response:?}"),
+        WorkerOutput::Rows(_) => "a query worker sent rows that were not requested".to_owned(),
     };
     QueryError::new(Kind::Internal, message)
 }
 
-fn ended() -> QueryError {
-    QueryError::new(Kind::Internal, "the query has ended already")
+fn already_ended_error() -> QueryError {
+    QueryError::new(Kind::Internal, "the query has already ended")
 }

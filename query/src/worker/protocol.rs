@@ -1,7 +1,7 @@
-//! What the server and a worker process say to each other: frames of a tag, a length and that many bytes.
+//! The protocol between the server and a worker process. A frame is a tag, a length and that many bytes.
 //!
-//! The server sends [`Request`]s as JSON. The worker answers each with [`Response`]s as JSON and, for a statement that
-//! runs, with stretches of an Arrow stream in between.
+//! The server sends [`Request`]s as JSON. The worker replies with [`Response`]s as JSON and, for a statement that runs,
+//! with chunks of an Arrow stream in between.
 
 use crate::error::QueryError;
 use crate::limits::Limits;
@@ -13,6 +13,7 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use classifier::registry::RegistryFile;
 use datafusion::common::{ParamValues, ScalarValue};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,30 +22,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Table;
 use store::snapshot::Horizon;
-use taxonomy::registry::RegistryFile;
 
-/// The longest frame. A row of a result fits into one.
-pub(super) const LONGEST: usize = 16 << 20;
-/// The tag and the length.
-pub(super) const HEAD: usize = 5;
+/// The size limit of a frame. Every row of a result must fit into one frame.
+pub(super) const MAX_FRAME_BYTES: usize = 16 << 20;
+/// The size of a frame header: the tag and the length.
+pub(super) const HEADER_BYTES: usize = 5;
 
 const MESSAGE: u8 = 1;
 const ROWS: u8 = 2;
 
-/// What a worker is told.
+/// A message from the server to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Comes first, and once.
+    /// Configures the worker. It is the first request and is sent once.
     Setup(Setup),
-    /// Plan a statement, and say what is known of it.
+    /// Plans a statement and describes it.
     Describe(Task),
-    /// Plan a statement, describe it, and run it.
+    /// Plans a statement, describes it and runs it.
     Run(Task),
-    /// Stop the task of this number, if it is running.
+    /// Cancels the task with this number, if it is running.
     Cancel(u64),
 }
 
-/// What a worker needs to know once.
+/// The configuration of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Setup {
     pub(super) data_dir: PathBuf,
@@ -53,12 +53,12 @@ pub(super) struct Setup {
     pub(super) limits: Limits,
 }
 
-/// One statement.
+/// One statement to describe or run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) number: u64,
     pub(super) text: StatementText,
-    /// The values of the parameters, as an Arrow stream of one row in base64.
+    /// The values of the parameters: an Arrow stream of one row, in base64.
     pub(super) values: Option<String>,
     pub(super) visible: u64,
     pub(super) flushed: [u64; Table::ALL.len()],
@@ -71,42 +71,43 @@ impl Task {
     }
 }
 
-/// What a worker says.
+/// A message from a worker to the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Response {
-    /// It is set up.
+    /// The worker is set up.
     Ready,
-    /// What is known of the statement.
+    /// The description of the statement.
     Described(EncodedDescription),
-    /// The statement has ended well; all of its rows were sent, and nothing of it goes on.
-    Ended,
-    /// The statement has ended otherwise. Something of it may go on, until `Quiet`.
+    /// The statement succeeded. All of its rows were sent, and no part of it is still running.
+    Finished,
+    /// The statement failed. Parts of it may still be running until `Idle` follows.
     Failed(QueryError),
-    /// Nothing of the statement that failed goes on.
-    Quiet,
+    /// No part of the failed statement is running any more.
+    Idle,
 }
 
-/// What a frame holds.
+/// A frame of the protocol.
 #[derive(Debug)]
 pub(super) enum Frame {
+    /// A JSON message.
     Message(Vec<u8>),
-    /// A stretch of an Arrow stream.
+    /// A chunk of an Arrow stream.
     Rows(Vec<u8>),
 }
 
 impl Frame {
-    /// A message.
+    /// Creates a frame with a JSON message.
     pub(super) fn message(message: &impl Serialize) -> io::Result<Self> {
         Ok(Self::Message(serde_json::to_vec(message)?))
     }
 
-    /// The bytes that stand before its content.
-    pub(super) fn head(&self) -> io::Result<[u8; HEAD]> {
+    /// Encodes the header of the frame.
+    pub(super) fn header(&self) -> io::Result<[u8; HEADER_BYTES]> {
         let (tag, content) = match self {
             Self::Message(content) => (MESSAGE, content),
             Self::Rows(content) => (ROWS, content),
         };
-        let too_long = || io::Error::new(ErrorKind::InvalidData, "a frame is too long");
+        let too_long = || io::Error::new(ErrorKind::InvalidData, "frame is too long");
         let length = u32::try_from(content.len()).map_err(|_| too_long())?;
         let [a, b, c, d] = length.to_le_bytes();
         Ok([tag, a, b, c, d])
@@ -117,40 +118,40 @@ impl Frame {
         content
     }
 
-    /// Whether a frame holds rows, and how long it is, as its head tells.
-    pub(super) fn opened(head: [u8; HEAD]) -> io::Result<(bool, usize)> {
-        let [tag, a, b, c, d] = head;
+    /// Parses a header. Returns true if the frame holds rows, and the length of its content.
+    pub(super) fn parse_header(header: [u8; HEADER_BYTES]) -> io::Result<(bool, usize)> {
+        let [tag, a, b, c, d] = header;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length > LONGEST || !matches!(tag, MESSAGE | ROWS) {
-            return Err(io::Error::new(ErrorKind::InvalidData, "this is no frame"));
+        if length > MAX_FRAME_BYTES || !matches!(tag, MESSAGE | ROWS) {
+            return Err(io::Error::new(ErrorKind::InvalidData, "invalid frame header"));
         }
         Ok((tag == ROWS, length))
     }
 
-    /// Writes it whole.
+    /// Writes the whole frame and flushes.
     pub(super) fn write(&self, output: &mut impl Write) -> io::Result<()> {
-        output.write_all(&self.head()?)?;
+        output.write_all(&self.header()?)?;
         output.write_all(self.content())?;
         output.flush()
     }
 
-    /// Reads the next one; none at the end.
+    /// Reads the next frame; none at the end of the input.
     pub(super) fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
-        let mut head = [0; HEAD];
-        match input.read_exact(&mut head) {
+        let mut header = [0; HEADER_BYTES];
+        match input.read_exact(&mut header) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }
-        let (is_rows, length) = Self::opened(head)?;
+        let (is_rows, length) = Self::parse_header(header)?;
         let mut content = vec![0; length];
         input.read_exact(&mut content)?;
         Ok(Some(if is_rows { Self::Rows(content) } else { Self::Message(content) }))
     }
 }
 
-/// The values of parameters, to be passed on.
-pub(super) fn encoded_values(values: &ParamValues) -> Result<Option<String>, ArrowError> {
+/// Encodes the values of parameters.
+pub(super) fn encode_values(values: &ParamValues) -> Result<Option<String>, ArrowError> {
     let ParamValues::List(values) = values else { return Ok(None) };
     let column = |value: &ScalarValue| value.to_array().map_err(ArrowError::from);
     let columns = values.iter().map(|value| column(&value.value)).collect::<Result<Vec<ArrayRef>, _>>()?;
@@ -163,8 +164,8 @@ pub(super) fn encoded_values(values: &ParamValues) -> Result<Option<String>, Arr
     Ok(Some(STANDARD.encode(writer.into_inner()?)))
 }
 
-/// The values of parameters that were passed on.
-pub(super) fn decoded_values(encoded: &str) -> Result<ParamValues, ArrowError> {
+/// Decodes the values of parameters.
+pub(super) fn decode_values(encoded: &str) -> Result<ParamValues, ArrowError> {
     let external = |error: base64::DecodeError| ArrowError::ExternalError(Box::new(error));
     let bytes = STANDARD.decode(encoded).map_err(external)?;
     let mut values = Vec::new();
@@ -193,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
-        assert!(Frame::opened([9, 0, 0, 0, 0]).is_err());
-        assert!(Frame::opened([ROWS, 0xff, 0xff, 0xff, 0xff]).is_err());
+    fn an_invalid_frame_is_rejected() {
+        assert!(Frame::parse_header([9, 0, 0, 0, 0]).is_err());
+        assert!(Frame::parse_header([ROWS, 0xff, 0xff, 0xff, 0xff]).is_err());
         assert!(Frame::read(&mut [MESSAGE, 4, 0, 0, 0, 1].as_slice()).is_err());
     }
 
     #[test]
-    fn values_of_every_type_arrive() {
+    fn values_of_every_type_survive_encoding_and_decoding() {
         let values = vec![
             ScalarValue::Null,
             ScalarValue::Utf8(Some("it's".to_owned())),
@@ -209,12 +210,12 @@ mod tests {
             ScalarValue::TimestampMicrosecond(Some(1), Some("UTC".into())),
         ];
         for values in [values, Vec::new()] {
-            let sent = ParamValues::from(values.clone());
-            let encoded = encoded_values(&sent).expect("bytes").expect("a list");
-            let ParamValues::List(arrived) = decoded_values(&encoded).expect("values") else {
+            let original = ParamValues::from(values.clone());
+            let encoded = encode_values(&original).expect("bytes").expect("a list");
+            let ParamValues::List(decoded) = decode_values(&encoded).expect("values") else {
                 panic!("no list")
             };
-            assert_eq!(arrived.into_iter().map(|value| value.value).collect::<Vec<_>>(), values);
+            assert_eq!(decoded.into_iter().map(|value| value.value).collect::<Vec<_>>(), values);
         }
     }
 }

@@ -1,40 +1,41 @@
-//! What endpoints ask: sessions whose statements run in worker processes.
+//! The query service that endpoints use. It opens sessions, queues their statements, and runs them in worker processes.
 
 use super::child::Worker;
 use super::lease::Lease;
-use super::protocol::{Request, Setup, Task, encoded_values};
-use super::watch::Watched;
-use crate::engine::{Rows, too_slow};
+use super::memory_monitor::MemoryMonitor;
+use super::protocol::{Request, Setup, Task, encode_values};
+use crate::engine::{Rows, time_limit_error};
 use crate::error::{Kind, QueryError};
 use crate::limits::Limits;
 use crate::statement::{Description, StatementText};
-use crate::stats::{End, Running, Stats, Via, ViaStats};
+use crate::stats::{Endpoint, EndpointStats, Outcome, StatementTimer, Stats};
+use classifier::registry::RegistryFile;
 use datafusion::common::ParamValues;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::Table;
+use store::delta::files::Files;
 use store::hot::Hot;
-use store::keeper::Keeper;
-use store::lake::files::Files;
+use store::maintenance::Maintenance;
 use store::snapshot::Horizon;
-use taxonomy::registry::RegistryFile;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-/// Batches that wait for a slow client.
+/// The number of batches that are buffered for a slow client.
 const WAITING_BATCHES: usize = 2;
-/// Threads that pass rows on and follow live events. The work itself is done by the workers.
+/// The number of threads that forward rows and follow live events. The queries themselves run in the workers.
 const THREADS: usize = 2;
-/// Behind ingest, whose senders wait for an acknowledgement. Workers inherit it.
+/// The niceness of these threads, which workers inherit. It puts queries behind ingest, whose senders wait for an
+/// acknowledgement.
 const NICENESS: i32 = 5;
-/// A worker that has grown by more than this is not used again.
-const GROWTH: u64 = 64 << 20;
-/// Workers that wait for statements, at most; the others end when their statement has.
-const IDLE_WORKERS: usize = 2;
+/// A worker whose memory has grown by more than this is not reused.
+const MAX_GROWTH_BYTES: u64 = 64 << 20;
+/// The number of idle workers that are kept for the next statements. Any other worker ends after its statement.
+const MAX_IDLE_WORKERS: usize = 2;
 
-/// What a service is made of.
+/// The options of a query service.
 #[derive(Debug)]
 pub struct ServiceOptions {
     /// The data directory.
@@ -43,211 +44,215 @@ pub struct ServiceOptions {
     pub registry: Option<RegistryFile>,
     /// The key that tokens are hashed with.
     pub hash_key: [u8; 16],
-    /// What queries may take.
+    /// The limits of queries.
     pub limits: Limits,
-    /// What this process writes into the data directory; none when it only reads.
+    /// The store that this process writes to; none when it only reads the data directory.
     pub live: Option<LiveStore>,
 }
 
-/// The part of a store that knows what was acknowledged.
+/// The parts of a running store that know which rows were acknowledged.
 #[derive(Debug, Clone)]
 pub struct LiveStore {
-    /// Who flushes, and knows the tables.
-    pub keeper: Keeper,
-    /// What is in no table yet.
+    /// The flusher, which knows the tables.
+    pub maintenance: Maintenance,
+    /// The rows that are not in a table yet.
     pub hot: Arc<Hot>,
 }
 
-/// Runs statements in worker processes.
+/// A service that runs statements in worker processes.
 #[derive(Debug, Clone)]
 pub struct QueryService {
     shared: Arc<Shared>,
 }
 
-/// A connection's view of the service.
+/// The session of one connection.
 #[derive(Debug, Clone)]
 pub struct Session {
     shared: Arc<Shared>,
-    via: Via,
-    /// How long each of its statements may run.
+    endpoint: Endpoint,
+    /// The time limit of each statement.
     time: Duration,
 }
 
-/// A statement that has begun to run.
+/// A statement that is running.
 #[derive(Debug)]
-pub struct Started {
-    /// What is known of it.
+pub struct RunningQuery {
+    /// Its columns and parameters.
     pub description: Description,
-    /// Its rows.
+    /// Its result rows.
     pub rows: Rows,
 }
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: Limits,
-    pub(super) watched: Arc<Watched>,
+    pub(super) monitor: Arc<MemoryMonitor>,
     setup: Request,
     live: Option<LiveStore>,
     stats: Arc<Stats>,
-    /// Statements that may run at once.
-    turns: Arc<Semaphore>,
+    /// One permit for each statement that may run at once.
+    permits: Arc<Semaphore>,
     idle: Mutex<Vec<Worker>>,
-    /// Whether a worker is being started that nobody waits for.
-    is_warming_up: AtomicBool,
+    /// True while a worker for a future statement is being started.
+    is_starting_spare: AtomicBool,
+    /// The number of the next statement.
     next: AtomicU64,
-    /// None once it is being dropped.
+    /// The threads of the service. `None` while it is being dropped.
     runtime: Option<Runtime>,
 }
 
 impl QueryService {
-    /// Makes a service, and starts the first worker in the background.
+    /// Creates a service and starts the first worker in the background.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// Fails when no thread can be started.
     pub fn new(options: ServiceOptions) -> Result<Self, QueryError> {
         let ServiceOptions { data_dir, registry, hash_key, limits, live } = options;
         let runtime = runtime().map_err(|error| QueryError::new(Kind::Internal, error.to_string()))?;
-        let watched = Arc::new(Watched::default());
-        runtime.spawn(Watched::run(Arc::downgrade(&watched), limits.memory as u64));
+        let monitor = Arc::new(MemoryMonitor::default());
+        runtime.spawn(MemoryMonitor::run(Arc::downgrade(&monitor), limits.memory as u64));
         let shared = Arc::new(Shared {
             limits,
-            watched,
+            monitor,
             setup: Request::Setup(Setup { data_dir, registry, hash_key, limits }),
             live,
             stats: Arc::default(),
-            turns: Arc::new(Semaphore::new(limits.concurrent)),
+            permits: Arc::new(Semaphore::new(limits.concurrent)),
             idle: Mutex::default(),
-            is_warming_up: AtomicBool::new(false),
+            is_starting_spare: AtomicBool::new(false),
             next: AtomicU64::new(1),
             runtime: Some(runtime),
         });
-        shared.warm_up();
+        shared.start_spare_worker();
         Ok(Self { shared })
     }
 
-    /// What queries may take.
+    /// Returns the limits of queries.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// A session for one connection.
+    /// Opens a session for one connection.
     #[must_use]
-    pub fn session(&self, via: Via) -> Session {
-        Session { shared: Arc::clone(&self.shared), via, time: self.shared.limits.time }
+    pub fn session(&self, endpoint: Endpoint) -> Session {
+        Session { shared: Arc::clone(&self.shared), endpoint, time: self.shared.limits.time }
     }
 
-    /// What was asked so far by one endpoint.
+    /// Returns the statistics of one endpoint.
     #[must_use]
-    pub fn stats(&self, via: Via) -> ViaStats {
-        self.shared.stats.of(via)
+    pub fn stats(&self, endpoint: Endpoint) -> EndpointStats {
+        self.shared.stats.snapshot(endpoint)
     }
 
-    /// How many statements are running.
+    /// Returns the number of statements that are running.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.shared.watched.count()
+        self.shared.monitor.count()
     }
 
-    /// What this process writes, for those who follow it.
+    /// Returns the store that this process writes to, for live tails.
     pub(crate) fn live(&self) -> Option<&LiveStore> {
         self.shared.live.as_ref()
     }
 
-    /// Does something on the threads of queries, which are behind those of ingest.
+    /// Runs a future on the threads of the service, which have a lower priority than ingest.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.shared.spawn(work);
     }
 }
 
 impl Session {
-    /// How long statements may run from now on: at most what the service allows, which zero also means.
-    pub fn set_time(&mut self, time: Duration) {
+    /// Sets the time limit of later statements, at most the limit of the service. Zero means the limit of the service.
+    pub fn set_time_limit(&mut self, time: Duration) {
         let limit = self.shared.limits.time;
         self.time = if time.is_zero() { limit } else { time.min(limit) };
     }
 
-    /// How long a statement may run.
+    /// Returns the time limit of a statement.
     #[must_use]
-    pub fn time(&self) -> Duration {
+    pub fn time_limit(&self) -> Duration {
         self.time
     }
 
-    /// Plans a statement, and says what is known of it; with values, as they make it.
+    /// Plans a statement and returns its description. If values are given, they are bound before it is described.
     ///
     /// # Errors
-    /// When it is no SQL, not allowed, does not fit the tables or its values, or too many others are running.
+    /// Fails when the text is not SQL, the statement is not allowed or does not match the tables or its values, or too
+    /// many other statements are running.
     pub async fn describe(
         &self,
         text: &StatementText,
         values: Option<&ParamValues>,
     ) -> Result<Description, QueryError> {
-        let began = Instant::now();
-        let mut lease = self.counted(began, self.lease().await)?;
+        let started_at = Instant::now();
+        let mut lease = self.count_failure(started_at, self.lease().await)?;
         let task = self.task(text, values, &lease)?;
         let described = async {
-            let description = lease.begin(task, Request::Describe).await?;
-            lease.end().await?;
+            let description = lease.start(task, Request::Describe).await?;
+            lease.finish().await?;
             Ok(description)
         };
         let described = tokio::time::timeout(self.time, described).await;
-        self.counted(began, described.unwrap_or_else(|_| Err(too_slow(self.time))))
+        self.count_failure(started_at, described.unwrap_or_else(|_| Err(time_limit_error(self.time))))
     }
 
-    /// Plans a statement and begins to run it.
+    /// Plans a statement and starts to run it.
     ///
     /// # Errors
-    /// As [`Self::describe`].
-    pub async fn run(&self, text: &StatementText, values: &ParamValues) -> Result<Started, QueryError> {
-        let began = Instant::now();
+    /// Fails like [`Self::describe`].
+    pub async fn run(&self, text: &StatementText, values: &ParamValues) -> Result<RunningQuery, QueryError> {
+        let started_at = Instant::now();
         let files = self.shared.files();
-        let mut lease = self.counted(began, self.lease().await)?;
-        // Its time begins when it has its turn, and a process.
-        let leased = Instant::now();
+        let mut lease = self.count_failure(started_at, self.lease().await)?;
+        // The time limit begins when the statement has its permit and a worker.
+        let leased_at = Instant::now();
         let task = self.task(text, Some(values), &lease)?;
-        let described = tokio::time::timeout(self.time, lease.begin(task, Request::Run)).await;
-        let description = self.counted(began, described.unwrap_or_else(|_| Err(too_slow(self.time))))?;
+        let described = tokio::time::timeout(self.time, lease.start(task, Request::Run)).await;
+        let description =
+            self.count_failure(started_at, described.unwrap_or_else(|_| Err(time_limit_error(self.time))))?;
         let (sender, batches) = mpsc::channel(WAITING_BATCHES);
-        let (time, left) = (self.time, self.time.saturating_sub(leased.elapsed()));
+        let (time, left) = (self.time, self.time.saturating_sub(leased_at.elapsed()));
         let query = self.shared.handle()?.spawn(async move {
-            let passed_on = tokio::time::timeout(left, lease.pass_on(&sender)).await;
-            if passed_on.is_err() {
-                // Nobody may be there to hear it.
-                drop(sender.send(Err(too_slow(time))).await);
+            let forwarded = tokio::time::timeout(left, lease.forward_rows(&sender)).await;
+            if forwarded.is_err() {
+                // The receiver may have been dropped.
+                drop(sender.send(Err(time_limit_error(time))).await);
             }
             drop(files);
         });
-        let running = Running::new(Arc::clone(&self.shared.stats), self.via, began);
+        let timer = StatementTimer::new(Arc::clone(&self.shared.stats), self.endpoint, started_at);
         let schema = Arc::clone(&description.schema);
         let rows = Rows::new(schema, batches, query.abort_handle(), (time, left), self.shared.limits.rows);
-        Ok(Started { description, rows: rows.counted(running) })
+        Ok(RunningQuery { description, rows: rows.with_stats(timer) })
     }
 
     /// Plans and runs a plain statement without parameters.
     ///
     /// # Errors
-    /// As [`Self::describe`].
+    /// Fails like [`Self::describe`].
     pub async fn query(&self, sql: &str) -> Result<Rows, QueryError> {
-        let started = self.run(&StatementText::plain(sql), &ParamValues::List(Vec::new())).await?;
-        Ok(started.rows)
+        let running = self.run(&StatementText::plain(sql), &ParamValues::List(Vec::new())).await?;
+        Ok(running.rows)
     }
 
-    /// Counts a statement that failed before it ran.
-    fn counted<T>(&self, began: Instant, outcome: Result<T, QueryError>) -> Result<T, QueryError> {
-        outcome.inspect_err(|_| self.shared.stats.count(self.via, End::Failed, began.elapsed()))
+    /// Counts the statement as failed if it failed before it returned rows.
+    fn count_failure<T>(&self, started_at: Instant, outcome: Result<T, QueryError>) -> Result<T, QueryError> {
+        outcome.inspect_err(|_| self.shared.stats.count(self.endpoint, Outcome::Failed, started_at.elapsed()))
     }
 
     async fn lease(&self) -> Result<Lease, QueryError> {
-        let turn = self.shared.turn().await?;
+        let permit = self.shared.acquire_permit().await?;
         let shared = Arc::clone(&self.shared);
         let (sender, receiver) = oneshot::channel();
-        // On our own threads, which the pipes belong to. Whoever does not wait for it leaves it to the next one.
+        // The worker starts on the service's own threads, which its pipes belong to. If the caller stops waiting, the
+        // lease is dropped and the worker is kept for the next statement.
         self.shared.spawn(async move {
             let number = shared.next.fetch_add(1, Ordering::Relaxed);
             let worker = shared.worker().await;
-            drop(sender.send(worker.map(|worker| Lease::new(shared, worker, turn, number))));
+            drop(sender.send(worker.map(|worker| Lease::new(shared, worker, permit, number))));
         });
-        receiver.await.unwrap_or_else(|_| Err(stopping()))
+        receiver.await.unwrap_or_else(|_| Err(shutting_down_error()))
     }
 
     fn task(
@@ -256,7 +261,7 @@ impl Session {
         values: Option<&ParamValues>,
         lease: &Lease,
     ) -> Result<Task, QueryError> {
-        let encoded = values.map(encoded_values).transpose();
+        let encoded = values.map(encode_values).transpose();
         let encoded = encoded.map_err(|error| QueryError::new(Kind::Invalid, error.to_string()))?;
         let Horizon { visible, flushed } = self.shared.horizon();
         let values = encoded.flatten();
@@ -265,41 +270,45 @@ impl Session {
 }
 
 impl Shared {
-    /// What a statement that comes now may see.
+    /// Returns the data that a statement that arrives now may see.
     fn horizon(&self) -> Horizon {
         match &self.live {
-            Some(LiveStore { keeper, hot }) => Horizon::now(keeper.lake().as_deref(), hot),
+            Some(LiveStore { maintenance, hot }) => Horizon::now(maintenance.delta().as_deref(), hot),
             None => Horizon::ALL,
         }
     }
 
-    /// The files that are there now: what is held here is not removed from the disk.
+    /// Returns handles of the current table files. Files are not removed from disk while a handle exists.
     fn files(&self) -> Vec<Arc<Files>> {
-        let lake = self.live.as_ref().and_then(|live| live.keeper.lake());
-        lake.map(|lake| Table::ALL.map(|table| lake.files(table)).into()).unwrap_or_default()
+        let delta = self.live.as_ref().and_then(|live| live.maintenance.delta());
+        delta.map(|delta| Table::ALL.map(|table| delta.files(table)).into()).unwrap_or_default()
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, QueryError> {
+    /// Waits until the statement may run.
+    async fn acquire_permit(&self) -> Result<OwnedSemaphorePermit, QueryError> {
         let limits = &self.limits;
-        let turn = Arc::clone(&self.turns).acquire_owned();
-        match tokio::time::timeout(limits.wait, turn).await {
-            Ok(Ok(turn)) => Ok(turn),
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        match tokio::time::timeout(limits.wait, permit).await {
+            Ok(Ok(permit)) => Ok(permit),
             _ => Err(QueryError::new(
                 Kind::Busy,
-                format!("{} queries are running, and none ended within {:?}", limits.concurrent, limits.wait),
+                format!(
+                    "{} queries are already running, and none finished within {:?}",
+                    limits.concurrent, limits.wait
+                ),
             )
             .hint("try again in a moment")),
         }
     }
 
-    /// A worker that waits, or a new one.
+    /// Takes an idle worker or starts a new one.
     async fn worker(self: &Arc<Self>) -> Result<Worker, QueryError> {
         loop {
-            let waiting = self.idle().pop();
-            let Some(mut worker) = waiting else { break };
+            let idle = self.idle().pop();
+            let Some(mut worker) = idle else { break };
             if worker.is_alive() {
                 if self.idle().is_empty() {
-                    self.warm_up();
+                    self.start_spare_worker();
                 }
                 return Ok(worker);
             }
@@ -307,31 +316,31 @@ impl Shared {
         Worker::start(&self.setup).await
     }
 
-    /// Starts a worker that waits for the next statement, unless one is being started.
-    fn warm_up(self: &Arc<Self>) {
-        if self.is_warming_up.swap(true, Ordering::Relaxed) {
+    /// Starts a worker for a future statement, unless one is already being started.
+    fn start_spare_worker(self: &Arc<Self>) {
+        if self.is_starting_spare.swap(true, Ordering::Relaxed) {
             return;
         }
         let shared = Arc::clone(self);
         self.spawn(async move {
             match Worker::start(&shared.setup).await {
-                Ok(worker) => shared.keep(worker),
+                Ok(worker) => shared.return_worker(worker),
                 Err(error) => tracing::warn!("{error}"),
             }
-            shared.is_warming_up.store(false, Ordering::Relaxed);
+            shared.is_starting_spare.store(false, Ordering::Relaxed);
         });
     }
 
-    /// Keeps a worker for the next statement, or lets it end.
-    pub(super) fn keep(&self, worker: Worker) {
-        let bytes = super::child::memory(worker.pid).unwrap_or_default();
+    /// Keeps a worker for the next statement, or drops it if there are enough or it has grown too much.
+    pub(super) fn return_worker(&self, worker: Worker) {
+        let bytes = super::child::anonymous_memory(worker.pid).unwrap_or_default();
         let mut idle = self.idle();
-        if idle.len() < IDLE_WORKERS && bytes <= worker.idle_bytes + GROWTH {
+        if idle.len() < MAX_IDLE_WORKERS && bytes <= worker.idle_bytes + MAX_GROWTH_BYTES {
             idle.push(worker);
         }
     }
 
-    /// Does something in the background, as long as the service is there.
+    /// Runs a future in the background while the service exists.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.runtime {
             runtime.spawn(work);
@@ -340,7 +349,7 @@ impl Shared {
 
     fn handle(&self) -> Result<&tokio::runtime::Handle, QueryError> {
         let runtime = self.runtime.as_ref().map(Runtime::handle);
-        runtime.ok_or_else(stopping)
+        runtime.ok_or_else(shutting_down_error)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
@@ -351,25 +360,25 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops it may be on an asynchronous thread, which must not wait.
+            // This may run on an asynchronous thread, which must not block.
             runtime.shutdown_background();
         }
     }
 }
 
-fn stopping() -> QueryError {
-    QueryError::new(Kind::Cancelled, "the server is stopping")
+fn shutting_down_error() -> QueryError {
+    QueryError::new(Kind::Cancelled, "the server is shutting down")
 }
 
 fn runtime() -> std::io::Result<Runtime> {
-    let yield_to_ingest = || {
-        // A kernel that refuses leaves us as fast as everyone else.
+    let lower_priority = || {
+        // If this fails, the threads keep the normal priority.
         rustix::process::nice(NICENESS).ok();
     };
     Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("query")
-        .on_thread_start(yield_to_ingest)
+        .on_thread_start(lower_priority)
         .enable_all()
         .build()
 }

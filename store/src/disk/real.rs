@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// How much is given up around a place that cannot be read.
+/// The number of bytes that are given up around a place that cannot be read.
 const BAD_BLOCK: usize = 4096;
 /// What stands for it. Not zeros: those mean that nothing was written there.
 const BAD_BYTE: u8 = 0xff;
-/// Where Arrow wants its buffers to begin.
+/// The alignment that Arrow expects of its buffers.
 const ALIGN: usize = 64;
 
 /// The machine's own file system.
@@ -107,7 +107,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// What is in a folder, but for what has gone since it was read.
+/// The entries of a folder, except those that were removed while it was read.
 fn entries(folder: &Path) -> io::Result<Vec<(String, fs::Metadata)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {

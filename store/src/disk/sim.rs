@@ -152,7 +152,7 @@ impl State {
         };
     }
 
-    /// Brings any subset of what is not synced to the platter, and forgets the rest.
+    /// Writes any subset of the unsynced data to the platter, and drops the rest.
     fn keep_some(&mut self, inode: &mut Inode) {
         // Often all or nothing: that is what really happens, and a random subset of many is never either.
         let mode = self.roll() % 4;

@@ -11,15 +11,15 @@ use arrow::array::{
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, TimeUnit};
+use classifier::{Category, DangerLevel, Dialect, EventKind, Fault, Finding, Findings, Outcome, QuotaLevel};
+use classifier::{Recovery, Severity};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
-use taxonomy::{Category, DangerLevel, Dialect, Finding, Findings, Kind as EventKind, Outcome, QuotaLevel};
-use taxonomy::{Recovery, Severity};
 
 /// One kind of column.
 pub trait Kind {
-    /// What a cell is made from.
+    /// The value that a cell is made from.
     type Cell<'a>;
     /// The cells are JSON text.
     const IS_JSON: bool = false;
@@ -221,7 +221,18 @@ macro_rules! closed_lists {
     )+ };
 }
 
-closed_lists!(Category, DangerLevel, Dialect, EventKind, Finding, Outcome, QuotaLevel, Recovery, Severity);
+closed_lists!(
+    Category,
+    DangerLevel,
+    Dialect,
+    EventKind,
+    Fault,
+    Finding,
+    Outcome,
+    QuotaLevel,
+    Recovery,
+    Severity
+);
 
 /// A word of a closed list.
 pub struct OneOf<W> {

@@ -28,13 +28,13 @@ pub struct Reject<'r> {
 super::table! {
     /// Builds the `rejects` table.
     pub RejectRows(row: Reject<'_>, Table::Rejects) {
-        time: Time = Some(row.time), always, "When it arrived";
-        source: Name = Some(row.source), always, "The receiver it came in by";
+        time: Time = Some(row.time), always, "The time at which the record arrived";
+        source: Name = Some(row.source), always, "The receiver that took the request";
         service: Name = row.service, optional, "The service that the request named";
-        reason: Name = Some(row.reason), always, "Why, as one of a closed list of words";
-        detail: Text = Some(row.detail), always, "Why, in a sentence";
-        line: Whole = Some(row.line), always, "Its place in the request, from 1";
-        bytes: Whole = Some(row.bytes), always, "Its length";
-        sample: Text = Some(row.sample), always, "Its beginning, without secrets";
+        reason: Name = Some(row.reason), always, "The reason, as a word of a closed list";
+        detail: Text = Some(row.detail), always, "The reason, as a sentence";
+        line: Whole = Some(row.line), always, "The position in the request, from 1";
+        bytes: Whole = Some(row.bytes), always, "The length of the record";
+        sample: Text = Some(row.sample), always, "The beginning of the record, with secrets redacted";
     }
 }

@@ -5,7 +5,7 @@ use super::column::{Identity, Json, Time};
 use crate::schema::Table;
 
 /// How a row begins that holds no answer but the identities of counted calls. They are needed for a few minutes only,
-/// so they are not flushed to the table: see [`crate::keeper::recent`].
+/// so they are not flushed to the table: see [`crate::maintenance::recent_calls`].
 pub const CALLS: &str = "{\"calls\":\"";
 
 /// The answer to a request with an `Idempotency-Key`.
@@ -22,8 +22,8 @@ pub struct KeptAnswer<'r> {
 super::table! {
     /// Builds the list of answers; it is never a table that anybody queries.
     pub RequestRows(row: KeptAnswer<'_>, Table::Requests) {
-        time: Time = Some(row.time), always, "When the answer was given";
-        key: Identity = Some(row.key), always, "The hash of the key";
-        answer: Json = Some(row.answer), always, "The answer";
+        time: Time = Some(row.time), always, "The time of the response";
+        key: Identity = Some(row.key), always, "The hash of the idempotency key";
+        answer: Json = Some(row.answer), always, "The response";
     }
 }

@@ -1,16 +1,20 @@
 //! Events go in, and the same come out: through the columns, the bytes of a record, and JSON.
 
-use super::{EventRow, EventRows, KeptAnswer, Reject, RejectRows, RequestRows, TrafficRow, TrafficRows};
+use super::{
+    EventRow, EventRows, KeptAnswer, Reject, RejectRows, Relation, RequestRows, TrafficRow, TrafficRows,
+};
 use crate::codec::{Decoder, Encoder};
-use crate::hot::{Hot, HotRecord};
+use crate::hot::{BufferedRecord, Hot};
 use crate::json;
 use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
+use classifier::{
+    Call, Classifier, Dialect, Event, HashKey, Limits, Outcome, RecordOrigin, Registry, UnrecognizedReason,
+};
+use classifier::{Rules, Sink};
 use serde_json::Value;
 use std::sync::Arc;
-use taxonomy::{Call, Classifier, Dialect, Event, HashKey, Limits, Origin, Outcome, Reason, Registry};
-use taxonomy::{Rules, Sink};
 
 #[derive(Default)]
 struct Both {
@@ -20,13 +24,13 @@ struct Both {
 
 impl Sink for Both {
     fn event(&mut self, event: &Event<'_>) {
-        self.rows.push(EventRow { event, ingested_at: 1_700_000_000_000_000 });
+        self.rows.push(EventRow { event, ingested_at: 1_700_000_000_000_000, relation: Relation::Primary });
         let mut line = String::new();
         event.write_json(&mut line, None);
         self.printed.push(serde_json::from_str(&line).unwrap());
     }
     fn call(&mut self, _: &Call<'_>) {}
-    fn unrecognized(&mut self, reason: Reason) {
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
         panic!("{reason}");
     }
 }
@@ -36,11 +40,11 @@ fn classified(lines: &[&str]) -> Both {
     let mut classifier = Classifier::new(Arc::new(rules));
     let mut both = Both::default();
     for (place, line) in lines.iter().enumerate() {
-        let origin = Origin {
+        let origin = RecordOrigin {
             source: Some("envelopes"),
             identity: place as u128,
             arrival: i64::MAX,
-            ..Origin::default()
+            ..RecordOrigin::default()
         };
         classifier.classify(line.as_bytes(), &origin, &mut both);
     }
@@ -113,6 +117,7 @@ fn every_table_survives_the_record() {
         span_kind: None,
         source: "envelopes",
         calls: 3,
+        unverified: 0,
         timed: 2,
         duration_sum_us: 1500,
         buckets: [2; 14],
@@ -138,7 +143,7 @@ fn every_table_survives_the_record() {
     let hot = Hot::new(record.len());
     let bytes = Buffer::from_vec(record);
     for sequence in 1..=2 {
-        hot.publish(HotRecord::new(sequence, bytes.clone(), Arc::clone(&decoder)).unwrap());
+        hot.publish(BufferedRecord::new(sequence, bytes.clone(), Arc::clone(&decoder)).unwrap());
     }
     let snapshot = hot.snapshot().records;
     assert_eq!(snapshot.len(), 1, "the oldest makes room");
@@ -157,9 +162,9 @@ fn every_table_survives_the_record() {
         (following.records.iter().map(|record| record.sequence).collect::<Vec<_>>(), following.gone)
     };
     hot.release(2);
-    assert!(hot.snapshot().records.is_empty(), "what is sealed is read from the tables");
+    assert!(hot.snapshot().records.is_empty(), "what is flushed is read from the tables");
     assert_eq!((followed(), hot.ends()), ((vec![2], 1), (2, Some(2))), "but can be followed for a while");
-    hot.publish(HotRecord::new(3, bytes, decoder).unwrap());
+    hot.publish(BufferedRecord::new(3, bytes, decoder).unwrap());
     assert_eq!((followed(), hot.ends()), ((vec![3], 2), (3, Some(3))), "as long as there is room");
     assert_eq!(hot.size().evicted, 1);
 }

@@ -7,7 +7,7 @@
 use super::column::{OneOf, Time, Whole};
 use super::name::Name;
 use crate::schema::Table;
-use taxonomy::{Dialect, Outcome};
+use classifier::{Dialect, Outcome};
 
 /// The upper bounds of the histogram's buckets, in microseconds.
 pub const BUCKET_BOUNDS_US: [i64; 14] = [
@@ -24,23 +24,25 @@ pub struct TrafficRow<'r> {
     pub service: Option<&'r str>,
     /// Production, staging, and so on.
     pub environment: Option<&'r str>,
-    /// What was asked for.
+    /// The operation that was called.
     pub operation: Option<&'r str>,
     /// The error model.
     pub dialect: Dialect,
-    /// How they went.
+    /// The outcome of the calls.
     pub outcome: Outcome,
     /// The side of the call that reports them.
     pub span_kind: Option<&'r str>,
-    /// Where they came in.
+    /// The receiver that took the records.
     pub source: &'r str,
-    /// How many.
+    /// The number of calls.
     pub calls: i64,
-    /// How many of them say how long they took.
+    /// How many of them count as successes although the content of their reply was not captured.
+    pub unverified: i64,
+    /// The number of calls that report a duration.
     pub timed: i64,
-    /// How long those took together, in microseconds.
+    /// The sum of those durations, in microseconds.
     pub duration_sum_us: i64,
-    /// How many of those took at most each of [`BUCKET_BOUNDS_US`].
+    /// The number of those calls that took at most each of [`BUCKET_BOUNDS_US`].
     pub buckets: [i64; BUCKET_BOUNDS_US.len()],
 }
 
@@ -59,31 +61,32 @@ super::table! {
     /// Builds the `traffic` table.
     pub TrafficRows(row: TrafficRow<'_>, Table::Traffic) {
         minute: Time = Some(row.minute), always, "The start of the minute";
-        service: Name = row.service, optional, "The server that answered";
-        environment: Name = row.environment, optional, "Production, staging, and so on";
-        operation: Name = row.operation, optional, "What was asked for";
+        service: Name = row.service, optional, "The server that responded";
+        environment: Name = row.environment, optional, "The environment, such as production or staging";
+        operation: Name = row.operation, optional, "The operation that was called";
         dialect: OneOf<Dialect> = Some(row.dialect), always, "The error model of the replies";
-        outcome: OneOf<Outcome> = Some(row.outcome), always, "ok, failed, hidden or input_required";
-        span_kind: Name = row.span_kind, optional, "The side of the call that reports them; only spans know";
-        source: Name = Some(row.source), always, "The receiver they came in by";
-        calls: Whole = Some(row.calls), always, "How many calls";
-        failures: Whole = Some(row.failures()), always, "How many of them failed, hidden or not";
-        hidden_failures: Whole = Some(row.hidden()), always, "How many failed in a reply that its protocol calls a success";
-        timed_calls: Whole = Some(row.timed), always, "How many say how long they took";
-        duration_sum_us: Whole = Some(row.duration_sum_us), always, "How long those took together, in microseconds";
-        took_at_most_1ms: Whole = Some(row.buckets[0]), always, "Timed calls of at most 1 ms";
-        took_at_most_2_5ms: Whole = Some(row.buckets[1]), always, "Timed calls of at most 2.5 ms";
-        took_at_most_5ms: Whole = Some(row.buckets[2]), always, "Timed calls of at most 5 ms";
-        took_at_most_10ms: Whole = Some(row.buckets[3]), always, "Timed calls of at most 10 ms";
-        took_at_most_25ms: Whole = Some(row.buckets[4]), always, "Timed calls of at most 25 ms";
-        took_at_most_50ms: Whole = Some(row.buckets[5]), always, "Timed calls of at most 50 ms";
-        took_at_most_100ms: Whole = Some(row.buckets[6]), always, "Timed calls of at most 100 ms";
-        took_at_most_250ms: Whole = Some(row.buckets[7]), always, "Timed calls of at most 250 ms";
-        took_at_most_500ms: Whole = Some(row.buckets[8]), always, "Timed calls of at most 500 ms";
-        took_at_most_1s: Whole = Some(row.buckets[9]), always, "Timed calls of at most 1 s";
-        took_at_most_2_5s: Whole = Some(row.buckets[10]), always, "Timed calls of at most 2.5 s";
-        took_at_most_5s: Whole = Some(row.buckets[11]), always, "Timed calls of at most 5 s";
-        took_at_most_10s: Whole = Some(row.buckets[12]), always, "Timed calls of at most 10 s";
-        took_at_most_30s: Whole = Some(row.buckets[13]), always, "Timed calls of at most 30 s";
+        outcome: OneOf<Outcome> = Some(row.outcome), always, "The outcome of the calls: ok, failed, hidden, input_required or pending";
+        span_kind: Name = row.span_kind, optional, "The side of the call that reports it; only spans have one";
+        source: Name = Some(row.source), always, "The receiver that took the records";
+        calls: Whole = Some(row.calls), always, "The number of calls";
+        failures: Whole = Some(row.failures()), always, "The number of failed calls, hidden failures included";
+        hidden_failures: Whole = Some(row.hidden()), always, "The number of failures in replies that their protocol calls a success";
+        timed_calls: Whole = Some(row.timed), always, "The number of calls that report a duration";
+        duration_sum_us: Whole = Some(row.duration_sum_us), always, "The sum of the durations of timed calls, in microseconds";
+        took_at_most_1ms: Whole = Some(row.buckets[0]), always, "The number of timed calls that took at most 1 ms";
+        took_at_most_2_5ms: Whole = Some(row.buckets[1]), always, "The number of timed calls that took at most 2.5 ms";
+        took_at_most_5ms: Whole = Some(row.buckets[2]), always, "The number of timed calls that took at most 5 ms";
+        took_at_most_10ms: Whole = Some(row.buckets[3]), always, "The number of timed calls that took at most 10 ms";
+        took_at_most_25ms: Whole = Some(row.buckets[4]), always, "The number of timed calls that took at most 25 ms";
+        took_at_most_50ms: Whole = Some(row.buckets[5]), always, "The number of timed calls that took at most 50 ms";
+        took_at_most_100ms: Whole = Some(row.buckets[6]), always, "The number of timed calls that took at most 100 ms";
+        took_at_most_250ms: Whole = Some(row.buckets[7]), always, "The number of timed calls that took at most 250 ms";
+        took_at_most_500ms: Whole = Some(row.buckets[8]), always, "The number of timed calls that took at most 500 ms";
+        took_at_most_1s: Whole = Some(row.buckets[9]), always, "The number of timed calls that took at most 1 s";
+        took_at_most_2_5s: Whole = Some(row.buckets[10]), always, "The number of timed calls that took at most 2.5 s";
+        took_at_most_5s: Whole = Some(row.buckets[11]), always, "The number of timed calls that took at most 5 s";
+        took_at_most_10s: Whole = Some(row.buckets[12]), always, "The number of timed calls that took at most 10 s";
+        took_at_most_30s: Whole = Some(row.buckets[13]), always, "The number of timed calls that took at most 30 s";
+        unverified_calls: Whole = Some(row.unverified), optional, "The number of tool calls that count as ok although the content of their reply was not captured, so that a hidden failure would not be seen";
     }
 }

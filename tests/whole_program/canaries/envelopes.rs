@@ -125,7 +125,7 @@ pub(super) fn replies(server: &Server, canaries: &mut Canaries) {
     server.post("/v1/envelopes", &json, Value::from(records).to_string().as_bytes()).is(200);
 }
 
-/// What cannot be used is sampled: lines that hold nothing, that are not JSON, that are cut, and logfmt.
+/// Sends lines that are sampled as rejects: without an envelope, not JSON, truncated, and logfmt.
 pub(super) fn unusable(server: &Server, canaries: &mut Canaries) {
     let mut lines = Vec::new();
     for text in canaries.texts("a record of nothing", true) {

@@ -1,6 +1,6 @@
 //! Secrets of each known kind, each unlike any other.
 
-/// How many kinds there are.
+/// The number of kinds of secrets.
 pub(crate) const KINDS: usize = 18;
 /// Those that are headers.
 const WHOLE_LINES: [usize; 2] = [15, 17];

@@ -149,7 +149,7 @@ pub(super) fn logs(server: &Server, canaries: &mut Canaries) {
     }
 }
 
-/// What cannot be read is told in the answer and sampled, but nothing of it is kept that may be a secret.
+/// Sends unreadable requests: they are rejected and sampled, and no secret of theirs is kept.
 pub(super) fn malformed(server: &Server, canaries: &mut Canaries) {
     let torn = [9 << 3 | 2, 120, 1];
     let mut records = Vec::new();

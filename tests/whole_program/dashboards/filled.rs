@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What is chosen for a variable.
+/// The value that is chosen for a variable.
 #[derive(Debug, Clone)]
 pub(super) enum Chosen {
     /// All, of a variable that has a text of its own for that: it is put in as it is, whatever the format.
@@ -12,7 +12,7 @@ pub(super) enum Chosen {
     Several(Vec<String>),
 }
 
-/// What a dashboard shows.
+/// The values that are chosen for a dashboard.
 #[derive(Debug, Clone)]
 pub(super) struct Filling {
     pub(super) chosen: BTreeMap<String, Chosen>,

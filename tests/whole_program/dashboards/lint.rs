@@ -3,10 +3,10 @@
 
 use super::super::support::root;
 use super::{Dashboard, dashboards, list, text};
+use classifier::{Category, DangerLevel, QuotaLevel, Severity};
 use collector::metrics::names;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use taxonomy::{Category, DangerLevel, QuotaLevel, Severity};
 
 /// Units that dashboards may use, by Grafana's names for them.
 const UNITS: [&str; 13] = [

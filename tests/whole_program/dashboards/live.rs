@@ -24,7 +24,7 @@ const EMPTY: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// How long traffic is sent before anything is asked.
+/// The time for which traffic is sent before the first query.
 const TRAFFIC: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The service that the dashboard of one service shows.
@@ -37,7 +37,7 @@ const SHOWN: &str = "tracker-adapter";
 #[test]
 fn every_panel_has_data() {
     let folder = Folder::new();
-    let server = Server::start_with(&folder, &["--seal-after", "2s"]);
+    let server = Server::start_with(&folder, &["--flush-after", "2s"]);
     let prometheus = Monitor::prometheus(&folder, &config(&folder, &server));
     let mut world = World { server, prometheus, traffic: demo::Traffic::new(8), rounds: 0, began: now() };
     world.live_until("it is scraped", |world| !world.ask("faultline_build_info").is_empty());
@@ -117,7 +117,7 @@ impl World {
         std::thread::sleep(Duration::from_millis(400));
     }
 
-    /// What Prometheus says to a query of now.
+    /// Returns the result of a query at the present time.
     fn ask(&self, query: &str) -> Vec<Value> {
         let answer = self.prometheus.get(&format!("/api/v1/query?query={}", encoded(query)));
         list(&answer["data"]["result"]).to_vec()
@@ -233,7 +233,7 @@ impl World {
         asked
     }
 
-    /// What Prometheus answers to a panel.
+    /// Returns the result of a panel's query.
     #[track_caller]
     fn series(&self, query: &str, filling: &Filling, is_now: bool) -> Vec<Value> {
         let (query, Filling { from, to, .. }) = (encoded(query), filling);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const COMPOSE: &str = "deploy/compose/compose.yaml";
 
-/// What the first stage copies from the repository.
+/// Returns the paths that the first stage copies from the repository.
 fn copied(dockerfile: &str) -> BTreeSet<&str> {
     let lines = dockerfile.lines().filter_map(|line| line.strip_prefix("COPY "));
     let sources = lines.filter(|line| !line.starts_with("--from")).flat_map(|line| {
@@ -68,7 +68,7 @@ fn the_image_has_what_it_is_built_from() {
     assert!(dockerfile[last..].contains("\nUSER 65532:65532\n"), "not root");
 }
 
-/// What the first stage does once the binary is built, with the image's files in a folder.
+/// Returns the commands of the first stage after the build of the binary, with a folder for the image's files.
 fn put_together(binary: &str, out: &str) -> String {
     let dockerfile = read("deploy/Dockerfile").replace("\\\n", " ");
     let run = dockerfile.lines().find(|line| line.starts_with("RUN ")).expect("the build").to_owned();
@@ -170,7 +170,7 @@ fn the_secrets_of_compose_work() {
     assert_eq!(secret("faultline.env"), variables);
     let tokens = variables.trim().strip_prefix("FAULTLINE_TOKENS=").expect("the variable");
     let settings = root().join("deploy/compose/faultline.toml");
-    let arguments = ["--settings", settings.to_str().expect("a path"), "--listen-web", "0.0.0.0:0"];
+    let arguments = ["--config", settings.to_str().expect("a path"), "--listen-web", "0.0.0.0:0"];
     let mut server = Server::start_in(&folder, &[("FAULTLINE_TOKENS", tokens)], &arguments);
     let port = server.address("web").port();
     let scrape = |token: Option<&str>| {

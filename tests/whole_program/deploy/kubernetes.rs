@@ -69,7 +69,7 @@ fn the_manifests_fit() {
     );
     let user = format!("USER {0}:{0}", pod["securityContext"]["runAsUser"]);
     assert!(read("deploy/Dockerfile").contains(&user), "{user}");
-    // 30 seconds for what was begun, 10 for the last seals.
+    // 30 seconds for what was begun, 10 for the last flushes.
     assert!(pod["terminationGracePeriodSeconds"].as_u64().is_some_and(|seconds| seconds > 40));
     assert_eq!(set["replicas"], 1);
     for port in get("NetworkPolicy", "faultline")["spec"]["ingress"]

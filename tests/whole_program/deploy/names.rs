@@ -104,7 +104,7 @@ fn every_settings_file_is_without_a_mistake() {
         files("deploy").into_iter().filter(|path| path.ends_with("faultline.toml")).collect();
     assert_eq!(settings.len(), 4, "{settings:?}");
     for file in settings {
-        let run = faultline(&["check", "--settings", file.to_str().expect("a path")]).ends_with(0);
+        let run = faultline(&["check", "--config", file.to_str().expect("a path")]).ends_with(0);
         assert!(run.out.contains("nothing wrong"), "{}", run.out);
     }
 }

@@ -97,7 +97,7 @@ impl Packages {
         assert!(users.contains("\nfaultline:") || users.starts_with("faultline:"), "{users}");
         let program = target.join("usr/bin/faultline");
         let settings = target.join("etc/faultline/faultline.toml");
-        tool(path(&program), &["check", "--settings", path(&settings)], &self.folder);
+        tool(path(&program), &["check", "--config", path(&settings)], &self.folder);
         program
     }
 

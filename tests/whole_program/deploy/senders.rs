@@ -1,4 +1,4 @@
-//! What the configured collectors send, sent in their place: Vector and Fluent Bit cannot be installed here.
+//! Sends the requests of the configured collectors in their place: Vector and Fluent Bit cannot be installed here.
 
 use super::super::otlp::client::gzip;
 use super::super::server::Server;

@@ -53,7 +53,7 @@ fn expand(name: &str, groups: &BTreeMap<String, Vec<String>>, into: &mut BTreeSe
     }
 }
 
-/// What the unit allows: the first line begins the list, later ones add to it, those with a tilde take away.
+/// Returns the system calls that the unit allows: the first line begins the list, later ones add to it, those with a tilde take away.
 fn allowed() -> BTreeSet<String> {
     let (groups, unit) = (groups(), read(UNIT));
     assert!(groups["@system-service"].len() > 20, "{groups:?}");
@@ -69,7 +69,7 @@ fn allowed() -> BTreeSet<String> {
     allowed
 }
 
-/// Scenario: a server starts, takes requests, seals, answers questions and a scrape, reads its settings again, and stops.
+/// Scenario: a server starts, takes requests, flushes, answers questions and a scrape, reads its settings again, and stops.
 /// Guarantee: it makes no system call that the unit forbids.
 #[test]
 fn the_server_needs_no_call_that_the_unit_forbids() {
@@ -77,14 +77,14 @@ fn the_server_needs_no_call_that_the_unit_forbids() {
     let calls = folder.path().join("calls");
     let mut traced = Command::new("strace");
     traced.args(["-D", "-f", "-qq", "-e", "signal=none", "-o"]).arg(&calls);
-    let server = strace::start(&folder, traced, &["--seal-bytes", "1", "--seal-after", "1ms"]);
+    let server = strace::start(&folder, traced, &["--flush-bytes", "1", "--flush-after", "1ms"]);
     server.post_lines(&lines(&[HIDDEN])).is(200);
     let headers = [("Content-Type", "text/plain")];
     let query = b"SELECT service, count(*) FROM events GROUP BY service";
     ask(server.address("web"), "POST", "/api/v1/sql", &headers, query).expect("an answer").is(200);
     server.get("/metrics").is(200);
     server.signal("HUP");
-    // Upkeep begins its first round after five seconds.
+    // Maintenance begins its first round after five seconds.
     std::thread::sleep(std::time::Duration::from_secs(6));
     server.get("/readyz").is(200);
     assert!(server.stop().success());

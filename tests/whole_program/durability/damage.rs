@@ -74,7 +74,7 @@ fn a_segment_of_garbage_does_not_stop_the_start() {
 #[test]
 fn dump_beside_a_writing_server_sees_every_yes() {
     let folder = Folder::new();
-    let server = Server::start_with(&folder, &["--log-bytes", "512MiB"]);
+    let server = Server::start_with(&folder, &["--wal-bytes", "512MiB"]);
     let ledger = Arc::new(Ledger::default());
     let load = Load::start(server.address("otlp_http"), &ledger, "r");
     for _ in 0..5 {
@@ -102,7 +102,7 @@ fn stored() -> (Folder, Ledger, Vec<Batch>) {
     for batch in &batches {
         assert_eq!(send(server.address("otlp_http"), &ledger, batch).status, 200);
     }
-    // A server that may stop seals what is in its log.
+    // A server that may stop flushes what is in its log.
     server.kill();
     ledger.check(&folder.path().join("data"));
     (folder, ledger, batches)
@@ -110,7 +110,7 @@ fn stored() -> (Folder, Ledger, Vec<Batch>) {
 
 /// The oldest segment.
 fn segment(data_dir: &Path) -> PathBuf {
-    let files = std::fs::read_dir(data_dir.join("log")).expect("a log");
+    let files = std::fs::read_dir(data_dir.join("wal")).expect("a log");
     files.map(|file| file.expect("a file").path()).min().expect("a segment")
 }
 

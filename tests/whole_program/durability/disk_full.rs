@@ -2,7 +2,7 @@
 
 use super::ledger::{Batch, Ledger, stored_ids};
 use super::load::send;
-use crate::whole_program::server::{Answer, Server, forbid_sealing};
+use crate::whole_program::server::{Answer, Server, forbid_flushing};
 use crate::whole_program::support::{Folder, faultline};
 use std::path::PathBuf;
 use std::process::Command;
@@ -62,7 +62,7 @@ impl Drop for SmallDisk {
 fn a_full_disk_refuses_and_recovers_when_there_is_room() {
     let disk = SmallDisk::mount("12m");
     let ballast = disk.ballast(8 << 20);
-    let server = Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]);
+    let server = Server::start_with(&disk.folder, &["--wal-bytes", "8MiB"]);
     let ledger = Ledger::default();
     let (batch, refusal) = fill(&server, &ledger);
     assert_eq!(refusal.json()["error"]["message"], "no space left on the disk");
@@ -88,13 +88,13 @@ fn a_full_disk_refuses_and_recovers_when_there_is_room() {
 fn a_server_starts_on_its_full_disk() {
     let disk = SmallDisk::mount("12m");
     let ballast = disk.ballast(8 << 20);
-    let mut server = Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]);
+    let mut server = Server::start_with(&disk.folder, &["--wal-bytes", "8MiB"]);
     let ledger = Ledger::default();
     let batch = Batch::new("only", 2, false);
     assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
     server.kill();
     // What the log had preallocated goes with the first start and is then taken by something else.
-    assert!(Server::start_with(&disk.folder, &["--log-bytes", "8MiB"]).stop().success());
+    assert!(Server::start_with(&disk.folder, &["--wal-bytes", "8MiB"]).stop().success());
     disk.fill();
     server = start_unannounced(&disk.folder);
     let second = Batch::new("second", 2, false);
@@ -117,7 +117,7 @@ fn a_server_starts_on_its_full_disk() {
 /// Starts a server that has no room for `endpoints.json`, and takes its addresses from what it says.
 fn start_unannounced(folder: &Folder) -> Server {
     let command = Command::new(env!("CARGO_BIN_EXE_faultline"));
-    let mut server = Server::spawn(folder, command, &["--log-bytes", "8MiB"]);
+    let mut server = Server::spawn(folder, command, &["--wal-bytes", "8MiB"]);
     let lines = |said: &str| said.matches("\"ready\"").count();
     let (before, began) = (lines(&server.said()), Instant::now());
     while lines(&server.said()) == before {
@@ -148,23 +148,23 @@ fn a_first_start_on_a_full_disk_is_explained() {
     }
 }
 
-/// Scenario: nothing can be sealed, and the log reaches `--log-bytes`; the next server may have more.
+/// Scenario: nothing can be flushed, and the log reaches `--wal-bytes`; the next server may have more.
 /// Guarantee: requests are refused with 503, a time and a remedy that names the flag, while reads go on; a server
 /// started on a full log answers too; nothing is lost.
 #[test]
 fn a_full_log_refuses_until_it_may_grow() {
     let folder = Folder::new();
-    forbid_sealing(&folder);
-    let server = Server::start_with(&folder, &["--log-bytes", "2MiB"]);
+    forbid_flushing(&folder);
+    let server = Server::start_with(&folder, &["--wal-bytes", "2MiB"]);
     let ledger = Ledger::default();
     let (batch, refusal) = fill(&server, &ledger);
-    check_refusal(&server, &refusal, "log_full", "--log-bytes");
+    check_refusal(&server, &refusal, "wal_full", "--wal-bytes");
     Ledger::check_includes(&stored_ids(server.data_dir()), &ledger.yes());
     server.kill();
-    let server = Server::start_with(&folder, &["--log-bytes", "2MiB"]);
+    let server = Server::start_with(&folder, &["--wal-bytes", "2MiB"]);
     assert_eq!(server.status()["replay"]["damaged"], 0);
     server.kill();
-    let server = Server::start_with(&folder, &["--log-bytes", "8MiB"]);
+    let server = Server::start_with(&folder, &["--wal-bytes", "8MiB"]);
     assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
     server.get("/readyz").is(200);
     let data_dir = server.data_dir().to_owned();

@@ -27,7 +27,7 @@ const FAULTS: [(&str, &str, &str); 4] = [
 fn a_failing_disk_refuses_and_recovers() {
     for (call, injection, words) in FAULTS {
         let folder = Folder::new();
-        let server = start(&folder, strace_log(&folder, call, injection), &["--log-bytes", "8MiB"]);
+        let server = start(&folder, strace_log(&folder, call, injection), &["--wal-bytes", "8MiB"]);
         let (address, ledger) = (server.address("otlp_http"), Ledger::default());
         let mut refused = 0;
         for n in 0..12 {
@@ -58,11 +58,11 @@ fn a_failing_disk_refuses_and_recovers() {
 fn a_failing_disk_under_load_keeps_what_it_said() {
     let folder = Folder::new();
     let server =
-        start(&folder, strace_log(&folder, "fdatasync", "error=EIO:when=3+3"), &["--log-bytes", "64MiB"]);
+        start(&folder, strace_log(&folder, "fdatasync", "error=EIO:when=3+3"), &["--wal-bytes", "64MiB"]);
     let ledger = Arc::new(Ledger::default());
     let load = Load::start(server.address("otlp_http"), &ledger, "r");
     load.until(100, || false);
-    assert!(server.status()["log"]["refused"]["io"].as_u64().expect("a number") >= 3);
+    assert!(server.status()["wal"]["refused"]["io"].as_u64().expect("a number") >= 3);
     server.kill();
     load.end();
     ledger.check(&folder.path().join("data"));
@@ -98,7 +98,7 @@ fn what_was_refused_before_a_kill_does_not_come_back() {
 fn it_becomes_ready_again_without_being_sent_anything() {
     let folder = Folder::new();
     let server =
-        start(&folder, strace_log(&folder, "fdatasync", "error=EIO:when=2..3"), &["--log-bytes", "8MiB"]);
+        start(&folder, strace_log(&folder, "fdatasync", "error=EIO:when=2..3"), &["--wal-bytes", "8MiB"]);
     let ledger = Ledger::default();
     assert_eq!(send(server.address("otlp_http"), &ledger, &Batch::new("first", 1, false)).status, 200);
     assert_eq!(send(server.address("otlp_http"), &ledger, &Batch::new("second", 1, false)).status, 503);
@@ -118,7 +118,7 @@ fn it_becomes_ready_again_without_being_sent_anything() {
 #[test]
 fn a_start_without_a_segment_refuses_and_recovers() {
     let folder = Folder::new();
-    let server = start(&folder, strace("fallocate", "error=ENOSPC:when=1..3"), &["--log-bytes", "8MiB"]);
+    let server = start(&folder, strace("fallocate", "error=ENOSPC:when=1..3"), &["--wal-bytes", "8MiB"]);
     server.get("/readyz").is(503);
     let (address, ledger) = (server.address("otlp_http"), Ledger::default());
     let batch = Batch::new("only", 2, false);

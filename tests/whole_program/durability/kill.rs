@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Rounds of each of the two tests.
 const ROUNDS: u64 = 40;
 /// A log of segments of a quarter of this, so that a long round fills more than one.
-const ARGUMENTS: [&str; 2] = ["--log-bytes", "10MiB"];
+const ARGUMENTS: [&str; 2] = ["--wal-bytes", "10MiB"];
 /// Batches in the longest round: up to three megabytes of log.
 const BATCHES: u64 = 200;
 /// A life ends when the log takes this, so that the longest round does not fill it; or after so many rounds.
@@ -134,13 +134,13 @@ impl Life {
 
     /// What the log takes on the disk.
     fn log_bytes(&self) -> u64 {
-        let Ok(files) = std::fs::read_dir(self.data_dir().join("log")) else { return 0 };
+        let Ok(files) = std::fs::read_dir(self.data_dir().join("wal")) else { return 0 };
         files.map(|file| file.expect("a file").metadata().expect("its length").len()).sum()
     }
 
     fn check(&self) {
         eprintln!("{}: {} acknowledged", self.said, self.ledger.acknowledged());
-        if self.data_dir().join("log").exists() {
+        if self.data_dir().join("wal").exists() {
             self.ledger.check(&self.data_dir());
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Batch {
 
 /// What the sender was told last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Acknowledgement {
     /// Sent, and no answer came.
     Nothing,
     Yes,
@@ -73,28 +73,28 @@ impl Batch {
 /// What was told about each batch.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    told: Mutex<BTreeMap<Batch, Told>>,
+    sent: Mutex<BTreeMap<Batch, Acknowledgement>>,
 }
 
 impl Ledger {
     /// Another one that knows the same, for a copy of the data directory.
     pub(crate) fn copied(&self) -> Self {
-        Self { told: Mutex::new(self.told().clone()) }
+        Self { sent: Mutex::new(self.sent().clone()) }
     }
 
     /// One for a copy that was made when no more than these were known to be stored: others may be in it or not.
     pub(crate) fn as_of(&self, yes: &[Batch]) -> Self {
         let known: std::collections::BTreeSet<&Batch> = yes.iter().collect();
-        let then = |(batch, told): (&Batch, &Told)| {
-            let is_later = *told == Told::Yes && !known.contains(batch);
-            (batch.clone(), if is_later { Told::Nothing } else { *told })
+        let then = |(batch, sent): (&Batch, &Acknowledgement)| {
+            let is_later = *sent == Acknowledgement::Yes && !known.contains(batch);
+            (batch.clone(), if is_later { Acknowledgement::Nothing } else { *sent })
         };
-        Self { told: Mutex::new(self.told().iter().map(then).collect()) }
+        Self { sent: Mutex::new(self.sent().iter().map(then).collect()) }
     }
 
     /// To be called before the first byte is sent: what is stored must have been sent.
     pub(crate) fn sending(&self, batch: &Batch) {
-        self.told().insert(batch.clone(), Told::Nothing);
+        self.sent().insert(batch.clone(), Acknowledgement::Nothing);
     }
 
     /// Notes an answer; true when it was a yes.
@@ -105,19 +105,19 @@ impl Ledger {
             let body = answer.json();
             assert_eq!((&body["accepted"], &body["events"]), (&batch.lines.into(), &batch.lines.into()));
         }
-        self.told().insert(batch.clone(), if yes { Told::Yes } else { Told::No });
+        self.sent().insert(batch.clone(), if yes { Acknowledgement::Yes } else { Acknowledgement::No });
         yes
     }
 
     /// How many batches were answered with a yes.
     pub(crate) fn acknowledged(&self) -> usize {
-        self.told().values().filter(|told| **told == Told::Yes).count()
+        self.sent().values().filter(|sent| **sent == Acknowledgement::Yes).count()
     }
 
     /// The batches with a key whose sender may still try again.
     pub(crate) fn to_retry(&self) -> Vec<Batch> {
-        let told = self.told();
-        let open = told.iter().filter(|(batch, told)| batch.is_keyed && **told != Told::Yes);
+        let sent = self.sent();
+        let open = sent.iter().filter(|(batch, sent)| batch.is_keyed && **sent != Acknowledgement::Yes);
         open.map(|(batch, _)| batch.clone()).collect()
     }
 
@@ -139,18 +139,18 @@ impl Ledger {
 
     #[track_caller]
     fn check_events(&self, mut stored: HashMap<String, u64>) {
-        for (batch, told) in &*self.told() {
+        for (batch, sent) in &*self.sent() {
             let times: Vec<u64> = batch.ids().map(|id| stored.remove(&id).unwrap_or(0)).collect();
-            let allowed: &[u64] = match told {
-                Told::Yes if batch.is_old => &[0, 1],
-                Told::Yes => &[1],
-                Told::No => &[0],
-                Told::Nothing => &[0, 1],
+            let allowed: &[u64] = match sent {
+                Acknowledgement::Yes if batch.is_old => &[0, 1],
+                Acknowledgement::Yes => &[1],
+                Acknowledgement::No => &[0],
+                Acknowledgement::Nothing => &[0, 1],
             };
             let is_whole = times.iter().all(|count| *count == times[0]);
             assert!(
                 is_whole && allowed.contains(&times[0]),
-                "{batch:?} was told {told:?}; its lines are stored {times:?} times"
+                "{batch:?} was told {sent:?}; its lines are stored {times:?} times"
             );
         }
         assert!(stored.is_empty(), "stored but never sent: {stored:?}");
@@ -166,12 +166,15 @@ impl Ledger {
 
     /// The batches that were answered with a yes so far.
     pub(crate) fn yes(&self) -> Vec<Batch> {
-        let told = self.told();
-        told.iter().filter(|(_, told)| **told == Told::Yes).map(|(batch, _)| batch.clone()).collect()
+        let sent = self.sent();
+        sent.iter()
+            .filter(|(_, sent)| **sent == Acknowledgement::Yes)
+            .map(|(batch, _)| batch.clone())
+            .collect()
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<Batch, Told>> {
-        self.told.lock().expect("no sender panicked")
+    fn sent(&self) -> MutexGuard<'_, BTreeMap<Batch, Acknowledgement>> {
+        self.sent.lock().expect("no sender panicked")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ledger::{Batch, Ledger};
 use super::load::send;
-use crate::whole_program::server::{Server, forbid_sealing};
+use crate::whole_program::server::{Server, forbid_flushing};
 use crate::whole_program::support::{Folder, HIDDEN, lines};
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ const HARMS: [(&str, Harm); 6] = [
     ("renamed", |data, aside| fs::rename(data, aside).expect("mv")),
     ("replaced", |data, aside| {
         fs::rename(data, aside).expect("mv");
-        fs::create_dir_all(data.join("log")).expect("another one");
+        fs::create_dir_all(data.join("wal")).expect("another one");
     }),
     (COPIED, |data, aside| {
         fs::rename(data, aside).expect("mv");
         copy(aside, data);
     }),
-    ("log removed", |data, _| fs::remove_dir_all(data.join("log")).expect("rm -rf")),
-    ("log renamed", |data, aside| fs::rename(data.join("log"), aside).expect("mv")),
+    ("log removed", |data, _| fs::remove_dir_all(data.join("wal")).expect("rm -rf")),
+    ("log renamed", |data, aside| fs::rename(data.join("wal"), aside).expect("mv")),
 ];
 
 /// A copy is put in the place of the data directory, with the same names and none of the same files.
@@ -56,16 +56,16 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn a_data_directory_that_is_gone_acknowledges_nothing() {
     for (name, harm) in HARMS {
         let (folder, ledger) = (Folder::new(), Ledger::default());
-        let server = Server::start_with(&folder, &["--seal-bytes", "1", "--seal-after", "1ms"]);
+        let server = Server::start_with(&folder, &["--flush-bytes", "1", "--flush-after", "1ms"]);
         let (data, aside) = (server.data_dir().to_owned(), folder.path().join("aside"));
         let before = Batch::new("before", 3, true);
         assert_eq!(send(server.address("otlp_http"), &ledger, &before).status, 200);
         let began = Instant::now();
         while server.status()["hot"]["records"] != 0 {
-            assert!(began.elapsed() < Duration::from_secs(60), "it is not sealed: {}", server.said());
+            assert!(began.elapsed() < Duration::from_secs(60), "it is not flushed: {}", server.said());
         }
         harm(&data, &aside);
-        let copied = (name == COPIED).then(|| contents(&data.join("log")));
+        let copied = (name == COPIED).then(|| contents(&data.join("wal")));
         let ready = server.get("/readyz").is(503).json();
         assert_eq!(ready["reason"], "directory_lost", "{name}: {ready}");
         assert!(ready["remedy"].as_str().is_some_and(|text| text.contains("put the data directory back")));
@@ -81,7 +81,7 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
             // Not even what it would give back when it stops.
             server.stop();
             assert!(!copied.is_empty());
-            assert_eq!(contents(&data.join("log")), copied, "the copy is not ours to change");
+            assert_eq!(contents(&data.join("wal")), copied, "the copy is not ours to change");
             continue;
         }
         if name == "removed" {
@@ -101,15 +101,15 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
     }
 }
 
-/// Scenario: nothing can be sealed; a server is filled until it refuses, stopped or killed, and started again, many times.
+/// Scenario: nothing can be flushed; a server is filled until it refuses, stopped or killed, and started again, many times.
 /// Guarantee: the log takes no more room than it may, whatever was preallocated; every acknowledged event is there.
 #[test]
 fn the_log_keeps_its_size_over_restarts() {
     const LIMIT: u64 = 2 << 20;
     let (folder, ledger) = (Folder::new(), Ledger::default());
-    forbid_sealing(&folder);
+    forbid_flushing(&folder);
     for round in 0..6 {
-        let server = Server::start_with(&folder, &["--log-bytes", "2MiB"]);
+        let server = Server::start_with(&folder, &["--wal-bytes", "2MiB"]);
         for number in 0.. {
             let batch = Batch { is_long: true, ..Batch::new(format!("r{round}.n{number}"), 4, false) };
             if send(server.address("otlp_http"), &ledger, &batch).status != 200 {
@@ -122,7 +122,7 @@ fn the_log_keeps_its_size_over_restarts() {
         } else {
             server.kill();
         }
-        let segments = fs::read_dir(folder.path().join("data/log")).expect("the log").flatten();
+        let segments = fs::read_dir(folder.path().join("data/wal")).expect("the log").flatten();
         let bytes: u64 = segments.filter_map(|segment| Some(segment.metadata().ok()?.len())).sum();
         // The header of a segment, with the schemas, and the rest of a group.
         assert!(bytes <= LIMIT + LIMIT / 8, "round {round}: {bytes} bytes");

@@ -24,7 +24,7 @@ pub(crate) fn strace(call: &str, injection: &str) -> Command {
 pub(crate) fn strace_log(folder: &Folder, call: &str, injection: &str) -> Command {
     let mut command = strace(call, injection);
     for number in 1..=32 {
-        command.arg("-P").arg(folder.path().join(format!("data/log/{number:020}.log")));
+        command.arg("-P").arg(folder.path().join(format!("data/wal/{number:020}.log")));
     }
     command
 }

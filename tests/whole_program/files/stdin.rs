@@ -1,7 +1,7 @@
 //! Lines of standard input, and what is passed on of them.
 
 use super::{Bench, PATIENCE, line};
-use crate::whole_program::server::{Server, allow_sealing, ask, forbid_sealing};
+use crate::whole_program::server::{Server, allow_flushing, ask, forbid_flushing};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,16 +45,16 @@ fn standard_input_is_stored_and_passed_on() {
     let _ = child.wait();
 }
 
-/// Scenario: the log is full and cannot be sealed, so that nothing is stored any more, while an application goes on writing
+/// Scenario: the log is full and cannot be flushed, so that nothing is stored any more, while an application goes on writing
 /// through `--stdin --tee`; later there is room again.
 /// Guarantee: every byte is passed on, though the application waits for five seconds at most, once; every line is either
 /// stored or counted as dropped; and lines are stored again when there is room.
 #[test]
 fn what_finds_no_room_is_passed_on_and_counted() {
     let bench = Bench::new();
-    forbid_sealing(&bench.folder);
+    forbid_flushing(&bench.folder);
     let mut child = Command::new(env!("CARGO_BIN_EXE_faultline"))
-        .args(["serve", "--stdin", "--tee", "--log-bytes", "1MiB", "--seal-after", "100ms", "--data-dir"])
+        .args(["serve", "--stdin", "--tee", "--wal-bytes", "1MiB", "--flush-after", "100ms", "--data-dir"])
         .arg(bench.data_dir())
         .args(["--listen-otlp-grpc", "off", "--listen-otlp-http", "off", "--listen-postgres", "off"])
         .args(["--listen-flight", "off", "--listen-web", ":0"])
@@ -99,7 +99,7 @@ fn what_finds_no_room_is_passed_on_and_counted() {
     }
     assert!(exported.contains(&format!("faultline_stdin_bytes_total {}\n", text.len())), "{exported}");
 
-    allow_sealing(&bench.folder);
+    allow_flushing(&bench.folder);
     let began = Instant::now();
     while counts().0 == stored {
         assert!(began.elapsed() < PATIENCE, "nothing is stored again: {:?}", counts());

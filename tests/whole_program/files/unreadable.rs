@@ -44,7 +44,7 @@ fn what_cannot_be_read_harms_nobody_and_is_tried_again() {
     let unreadable = || server.status()["files"]["unreadable"].as_u64().expect("a count");
     until(&server, "archives are found to be unreadable", || unreadable() >= 2);
     let exported = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
-    assert!(exported.contains(&format!("faultline_files_unreadable_total {}\n", unreadable())), "{exported}");
+    assert!(exported.contains(&format!("faultline_file_read_errors_total {}\n", unreadable())), "{exported}");
     assert!(exported.contains("faultline_file_lines_total ") && exported.contains("faultline_files_open "));
     let rejected = || server.status()["sources"]["files"]["rejected"].as_u64().expect("a count");
     until(&server, "bytes that are no text are rejected, not lost", || rejected() == 1000);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the server itself may take: it plans and runs nothing.
+/// The memory that the server itself may use: it plans and runs nothing.
 const SERVER_BYTES: u64 = 700 << 20;
 /// What a worker may take: its limit (448 MiB) with what the program itself takes, twice, since what it reads of its own
 /// file counts as resident too, and a debug build is large.

@@ -52,7 +52,7 @@ fn streams(count: u32, flags: u8, rest: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     (0..count).flat_map(|number| stream(2 * number + 1)).collect()
 }
 
-/// What is against the rules: the server must end the connection.
+/// Returns sequences of frames that violate the protocol: the server must end the connection.
 fn against_the_rules() -> Vec<(&'static str, Vec<u8>)> {
     let one = streams(1, END_HEADERS, |_| Vec::new());
     let widest = 0x7fff_ffff_u32.to_be_bytes();

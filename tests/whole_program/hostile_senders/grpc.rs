@@ -48,7 +48,7 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
     [&[flag][..], &length.to_be_bytes(), message].concat()
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) http: u16,
@@ -137,7 +137,8 @@ fn table() -> Vec<(Call, u16, Option<i32>, &'static str)> {
         (gzip(b"not gzip"), 200, Some(3), "bad_compression"),
         (Call::of(&good).header("grpc-encoding", "br"), 200, Some(12), "wrong_encoding"),
         (
-            Call::of(&good).to("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
+            Call::of(&good)
+                .to("/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"),
             200,
             Some(12),
             "wrong_signal",

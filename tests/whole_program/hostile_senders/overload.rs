@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 40;
 const LINES: usize = 8;
-/// How long a client goes on trying.
+/// The time for which a client retries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Eight failures of almost a mebibyte each, of which no two clients send the same.

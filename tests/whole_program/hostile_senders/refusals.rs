@@ -105,7 +105,7 @@ fn heads() -> Vec<Case> {
         query("/v1/envelopes?service="),
         query("/v1/envelopes?environment=%00%1b%5b2J"),
         case(ENVELOPES, &[NDJSON, ("Idempotency-Key", "a"), ("Idempotency-Key", "b")], OPEN, BAD_PARAMETER),
-        case("/v1/metrics", &[PROTOBUF], "", (404, "wrong_signal")),
+        case("/v1development/profiles", &[PROTOBUF], "", (404, "wrong_signal")),
         case("/v1/nothing", &[NDJSON], OPEN, (404, "not_found")),
         case("/../../etc/passwd", &[NDJSON], OPEN, (404, "not_found")),
     ];
@@ -117,10 +117,10 @@ fn heads() -> Vec<Case> {
     cases
 }
 
-/// Where a path's refusals are counted.
+/// Returns the source under which rejections of a path are counted.
 fn source_of(path: &str) -> &'static str {
     match path {
-        "/v1/traces" | "/v1/metrics" => "otlp_traces",
+        "/v1/traces" | "/v1development/profiles" => "otlp_traces",
         "/v1/logs" => "otlp_logs",
         _ => "envelopes",
     }

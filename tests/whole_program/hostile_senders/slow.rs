@@ -110,7 +110,7 @@ fn in_time(work: impl FnOnce()) {
     assert!(began.elapsed() < IN_TIME, "a good request took {:?}", began.elapsed());
 }
 
-/// What the server says first, on a connection that it may keep open.
+/// Returns the first response on a connection that the server may keep open.
 fn first_answer(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 4096];
     let count = stream.read(&mut bytes).unwrap();

@@ -31,7 +31,7 @@ fn heavy(items: usize) -> String {
     batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), items)
 }
 
-/// Fills the hot buffer with records of an ordinary size, as far as they are not sealed at once.
+/// Fills the hot buffer with records of an ordinary size, as far as they are not flushed at once.
 fn fill_hot(server: &Server) {
     let body = fill(&heavy(1), 6 * MIB);
     for _ in 0..9 {

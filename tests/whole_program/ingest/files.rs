@@ -4,7 +4,7 @@ use super::*;
 use crate::whole_program::support::{HIDDEN, NOTHING, OPEN, UNREADABLE, WORKED, faultline, lines, root};
 use serde_json::json;
 
-/// What an event says, without what depends on when and how it came in.
+/// Returns the content of an event, without the fields that depend on its time and way of arrival.
 fn essence(event: &Value) -> String {
     let fields =
         ["kind", "canonical", "category", "service", "operation", "fingerprint", "message", "hidden"];

@@ -1,7 +1,7 @@
-//! What cannot be ingested is said in one sentence, with an exit code, and keeps nothing else from going in.
+//! Input that cannot be loaded is reported in one sentence, with an exit code, and does not keep other input from being loaded.
 
 use super::*;
-use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
+use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
 
 /// Lines that fill a log of 8 MiB.
 const MANY: usize = 40_000;
@@ -97,18 +97,18 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("ingest.json") && run.err.contains("remove it"), "{}", run.err);
     std::fs::remove_file(bench.data_dir().join("ingest.json")).unwrap();
-    // A log that is full, as nothing can be sealed: nothing is lost, and with room the same command goes on.
+    // A log that is full, as nothing can be flushed: nothing is lost, and with room the same command goes on.
     let (tables, away) = (bench.data_dir().join("tables"), bench.data_dir().join("away"));
     std::fs::rename(&tables, &away).unwrap();
-    forbid_sealing(&bench.folder);
-    let run = bench.ingest(&["--log-bytes", "8MiB", "--wait", "1", &file]).ends_with(3);
+    forbid_flushing(&bench.folder);
+    let run = bench.ingest(&["--wal-bytes", "8MiB", "--wait", "1", &file]).ends_with(3);
     assert!(
-        run.err.contains("raise --log-bytes") && run.err.contains("the same command goes on"),
+        run.err.contains("raise --wal-bytes") && run.err.contains("the same command goes on"),
         "{}",
         run.err
     );
     assert!(run.out.lines().any(|row| row.ends_with("failed")), "{}", run.out);
-    allow_sealing(&bench.folder);
+    allow_flushing(&bench.folder);
     std::fs::rename(&away, &tables).unwrap();
     bench.ingest(&[&file]).ends_with(0);
     let mut expected = each(0..MANY, 1);

@@ -1,7 +1,7 @@
 //! To a running server: what arrives, and servers that are full, away, killed and back again.
 
 use super::*;
-use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
+use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
 use std::time::{Duration, Instant};
 
 fn url(server: &Server) -> String {
@@ -67,7 +67,7 @@ fn nobody_listens() {
     assert!(run.out.lines().any(|row| row.starts_with(&file) && row.ends_with("failed")), "{}", run.out);
 }
 
-/// What answers there is something else.
+/// Another program listens on that address.
 #[test]
 fn somebody_else_listens() {
     let bench = Bench::new();
@@ -77,23 +77,23 @@ fn somebody_else_listens() {
     assert!(run.err.contains("answered 404") && run.err.contains(&web), "{}", run.err);
 }
 
-/// Scenario: the server is full, as nothing can be sealed; somebody mends that, and the same command is run again.
+/// Scenario: the server is full, as nothing can be flushed; somebody mends that, and the same command is run again.
 #[test]
 fn a_full_server_is_waited_for_and_then_said() {
     let bench = Bench::new();
-    forbid_sealing(&bench.folder);
-    let server = Server::start_with(&bench.folder, &["--log-bytes", "8MiB"]);
+    forbid_flushing(&bench.folder);
+    let server = Server::start_with(&bench.folder, &["--wal-bytes", "8MiB"]);
     let ports = ports(&server);
     let file = bench.file("a.log", too_much(0..40_000));
     let began = Instant::now();
     let run = bench.ingest(&["--to", &url(&server), "--wait", "2", &file]).ends_with(1);
     assert!(began.elapsed() >= Duration::from_secs(1), "it was asked again");
     let words =
-        ["nothing was taken for 2 s", "answered 503", "raise --log-bytes", "the same command goes on"];
+        ["nothing was taken for 2 s", "answered 503", "raise --wal-bytes", "the same command goes on"];
     assert!(words.iter().all(|words| run.err.contains(words)), "{}", run.err);
-    assert!(server.status()["sources"]["envelopes"]["refused"]["log_full"].as_u64().unwrap() > 1);
+    assert!(server.status()["sources"]["envelopes"]["refused"]["wal_full"].as_u64().unwrap() > 1);
     assert!(server.stop().success());
-    allow_sealing(&bench.folder);
+    allow_flushing(&bench.folder);
     let server = Server::start_with(&bench.folder, &ports.each_ref().map(String::as_str));
     bench.ingest(&["--to", &url(&server), &file]).ends_with(0);
     bench.stores(&each(0..40_000, 1));

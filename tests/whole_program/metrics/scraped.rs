@@ -1,4 +1,4 @@
-//! What a server exports, read as text.
+//! The metrics of a server, read as text.
 
 use super::super::server::Server;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Scraped {
         types.filter_map(|line| line.split_once(' ')).collect()
     }
 
-    /// How many series there are.
+    /// Returns the number of series.
     pub(super) fn len(&self) -> usize {
         self.text.lines().filter(|line| !line.starts_with('#')).count()
     }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 const RULES: [&str; 2] = ["recording.yml", "alerts.yml"];
 
-/// What must be told, and to whom: each once, and each is over in the end.
+/// The alerts that must be sent, and to whom: each once, and each ends.
 const EXPECTED: [(&str, &str, &str); 6] = [
     ("FaultlineInternalSpike", "orders", "critical"),
     ("FaultlineQuotaWarning", "stock", "info"),
@@ -41,7 +41,7 @@ fn each_alert_is_told_once_and_nothing_else_is() {
     let webhook = Webhook::new();
     let alertmanager = Monitor::alertmanager(&folder, &alertmanager_config(&folder, &webhook));
     let prometheus = Monitor::prometheus(&folder, &prometheus_config(&folder, &server, &alertmanager));
-    let mut story = Story { server, webhook, prometheus, told: BTreeMap::new() };
+    let mut story = Story { server, webhook, prometheus, sent: BTreeMap::new() };
     story.begin(&folder);
 
     story.calm(Duration::from_secs(15));
@@ -58,12 +58,12 @@ fn each_alert_is_told_once_and_nothing_else_is() {
     story.calm_until_all_is_over();
     story.calm(SETTLED);
 
-    let told: BTreeSet<_> =
-        story.told.keys().map(|(alert, service)| (alert.as_str(), service.as_str())).collect();
+    let sent: BTreeSet<_> =
+        story.sent.keys().map(|(alert, service)| (alert.as_str(), service.as_str())).collect();
     let expected: BTreeSet<_> = EXPECTED.iter().map(|(alert, service, _)| (*alert, *service)).collect();
-    assert_eq!(told, expected);
+    assert_eq!(sent, expected);
     for (alert, service, severity) in EXPECTED {
-        story.told[&(alert.to_owned(), service.to_owned())].check(alert, service, severity);
+        story.sent[&(alert.to_owned(), service.to_owned())].check(alert, service, severity);
     }
     assert_eq!(story.fired(), expected.iter().map(|(alert, service)| format!("{alert} {service}")).collect());
     let usage = story.ask("faultline_quota_usage_ratio");
@@ -74,19 +74,19 @@ struct Story {
     server: Server,
     webhook: Webhook,
     prometheus: Monitor,
-    /// What was told, by alert and service.
-    told: BTreeMap<(String, String), Told>,
+    /// The messages that were sent, by alert and service.
+    sent: BTreeMap<(String, String), SentRequest>,
 }
 
 /// The messages about one alert.
 #[derive(Debug, Default)]
-struct Told {
+struct SentRequest {
     began: BTreeSet<String>,
     is_over: bool,
     last: Value,
 }
 
-impl Told {
+impl SentRequest {
     #[track_caller]
     fn check(&self, alert: &str, service: &str, severity: &str) {
         assert_eq!(self.began.len(), 1, "{alert} began more than once: {:?}", self.began);
@@ -134,10 +134,10 @@ impl Story {
         self.server.post_lines(&lines.repeat(50)).is(200);
         for alert in self.webhook.alerts() {
             let label = |name: &str| alert["labels"][name].as_str().unwrap_or_default().to_owned();
-            let told = self.told.entry((label("alertname"), label("service"))).or_default();
-            told.began.insert(alert["startsAt"].as_str().unwrap_or_default().to_owned());
-            told.is_over = alert["status"] == "resolved";
-            told.last = alert;
+            let sent = self.sent.entry((label("alertname"), label("service"))).or_default();
+            sent.began.insert(alert["startsAt"].as_str().unwrap_or_default().to_owned());
+            sent.is_over = alert["status"] == "resolved";
+            sent.last = alert;
         }
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -148,7 +148,7 @@ impl Story {
         let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
         self.server.post_lines(&lines).is(200);
         let began = Instant::now();
-        while !self.told.keys().any(|(told, _)| told == alert) {
+        while !self.sent.keys().any(|(sent, _)| sent == alert) {
             assert!(
                 began.elapsed() < PATIENCE,
                 "{alert} is not told: {}\n{}",
@@ -162,13 +162,13 @@ impl Story {
     #[track_caller]
     fn calm_until_all_is_over(&mut self) {
         let began = Instant::now();
-        while !self.told.values().all(|told| told.is_over) {
-            assert!(began.elapsed() < PATIENCE, "not over: {:?}", self.told);
+        while !self.sent.values().all(|sent| sent.is_over) {
+            assert!(began.elapsed() < PATIENCE, "not over: {:?}", self.sent);
             self.breathe();
         }
     }
 
-    /// What ever fired, by Prometheus's own account.
+    /// Returns the alerts that ever fired, according to Prometheus.
     fn fired(&self) -> BTreeSet<String> {
         let ever =
             self.ask("count by (alertname, service) (count_over_time(ALERTS{alertstate=\"firing\"}[30m]))");

@@ -116,7 +116,7 @@ fn unknown_calls_are_unimplemented() {
     let folder = Folder::new();
     let server = start(&folder);
     for path in [
-        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
         "/opentelemetry.proto.collector.trace.v1.TraceService/Import",
         "/no.such.Service/Call",
     ] {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-/// Where `tests/run` puts the Python clients.
+/// The folder in which `tests/run` installs the Python clients.
 const FOLDER: &str = "target/clients";
 
 /// Runs a script with something on stdin, and returns the JSON that it prints.

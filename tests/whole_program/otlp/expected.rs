@@ -12,7 +12,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             json!({
                 "kind": "error", "dialect": "mcp-aql", "severity": "error", "source": "otlp_traces",
                 "code": "RATE_LIMIT_QUOTA_PAUSE", "canonical": "RATE_LIMIT_QUOTA_PAUSE",
-                "category": "RATE_LIMIT", "retryable": false, "recovery": "confirm",
+                "category": "RATE_LIMIT", "fault": "quota", "retryable": false, "recovery": "confirm",
                 "inferred": false, "hidden": true, "span_kind": "server", "operation": "pay",
                 "message": "Quota pause threshold reached", "template": "Quota pause threshold reached",
                 "findings": ["missing_details", "hidden_failure"],
@@ -32,6 +32,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             json!({
                 "kind": "error", "dialect": "jsonrpc", "severity": "error", "source": "otlp_traces",
                 "code": "-32602", "canonical": "VALIDATION_INVALID_PARAMS", "category": "VALIDATION",
+                "fault": "caller",
                 "retryable": false, "recovery": "repair_request", "inferred": false, "hidden": true,
                 "span_kind": "server", "operation": "get-weather", "findings": ["hidden_failure"],
                 "attributes": {
@@ -44,7 +45,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             "exception",
             json!({
                 "kind": "error", "dialect": "jsonrpc", "severity": "error", "source": "otlp_traces",
-                "canonical": "INTERNAL_TIMEOUT", "category": "INTERNAL", "recovery": "report_fault",
+                "canonical": "INTERNAL_TIMEOUT", "category": "INTERNAL", "fault": "upstream", "recovery": "report_fault",
                 "inferred": true, "hidden": false, "span_kind": "server", "operation": "forecast",
                 "message": "upstream timed out after 30 s",
                 "template": "upstream timed out after {number} s",
@@ -62,7 +63,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             "limited",
             json!({
                 "kind": "error", "dialect": "http", "severity": "error", "source": "otlp_traces",
-                "canonical": "RATE_LIMIT_EXCEEDED", "category": "RATE_LIMIT", "retryable": true,
+                "canonical": "RATE_LIMIT_EXCEEDED", "category": "RATE_LIMIT", "fault": "quota", "retryable": true,
                 "recovery": "back_off", "inferred": true, "hidden": false, "http_status": 429,
                 "span_kind": "client", "operation": "GET /forecast", "quota_level": "exceeded",
                 "attributes": {"http.request.method": "GET", "error.type": "429"},
@@ -72,8 +73,9 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             "tool error",
             json!({
                 "kind": "error", "dialect": "jsonrpc", "severity": "error", "source": "otlp_traces",
-                "code": "tool_error", "canonical": "UNKNOWN_TOOL_ERROR", "category": "UNKNOWN",
-                "recovery": "inspect", "inferred": false, "hidden": false, "span_kind": "internal",
+                "code": "tool_error", "canonical": "NOT_FOUND_RESOURCE", "category": "NOT_FOUND",
+                "fault": "caller", "retryable": false, "recovery": "choose_another_target",
+                "inferred": true, "hidden": false, "span_kind": "internal",
                 "operation": "convert", "message": "unit 'furlong' is not known",
                 "template": "unit '{value}' is not known",
                 "attributes": {"span.name": "execute_tool convert"},
@@ -84,6 +86,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             json!({
                 "kind": "error", "dialect": "mcp-aql", "severity": "error", "source": "otlp_logs",
                 "code": "NOT_FOUND_RESOURCE", "canonical": "NOT_FOUND_RESOURCE", "category": "NOT_FOUND",
+                "fault": "caller",
                 "retryable": false, "recovery": "choose_another_target", "inferred": false,
                 "hidden": false, "operation": "find-station",
                 "message": "Resource 'station' not found: '17'",
@@ -95,6 +98,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             json!({
                 "kind": "error", "dialect": "mcp-aql", "severity": "error", "source": "otlp_logs",
                 "code": "PERMISSION_DENIED", "canonical": "PERMISSION_DENIED", "category": "PERMISSION",
+                "fault": "caller",
                 "retryable": false, "recovery": "request_access", "inferred": false, "hidden": false,
                 "operation": "delete_station", "client": "u-17", "message": "Not yours",
                 "template": "Not yours", "findings": ["template_mismatch"],
@@ -104,7 +108,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
             "raised",
             json!({
                 "kind": "error", "dialect": "unknown", "severity": "error", "source": "otlp_logs",
-                "canonical": "VALIDATION_ERROR", "category": "VALIDATION", "retryable": false,
+                "canonical": "VALIDATION_ERROR", "category": "VALIDATION", "fault": "caller", "retryable": false,
                 "recovery": "repair_request", "inferred": true, "hidden": false,
                 "message": "Invalid unit: 'zz'", "template": "Invalid unit: '{value}'",
                 "attributes": {
@@ -120,7 +124,7 @@ pub(crate) fn events() -> Vec<(&'static str, Value)> {
 fn not_found(span_kind: &str) -> Value {
     json!({
         "kind": "error", "dialect": "jsonrpc", "severity": "error", "source": "otlp_traces",
-        "code": "-32601", "canonical": "NOT_FOUND_OPERATION", "category": "NOT_FOUND",
+        "code": "-32601", "canonical": "NOT_FOUND_OPERATION", "category": "NOT_FOUND", "fault": "caller",
         "retryable": false, "recovery": "discover_operations", "inferred": false, "hidden": false,
         "span_kind": span_kind, "operation": "resources/read", "message": "Method not found",
         "template": "Method not found",
@@ -154,10 +158,12 @@ fn rows_of(server: &Server, table: &str) -> Vec<Value> {
 /// Checks everything that is stored against what was told.
 #[track_caller]
 pub(crate) fn check(server: &Server, told: &Value) {
-    let rows = rows_of(server, "events");
+    let (mut rows, further): (Vec<_>, Vec<_>) =
+        rows_of(server, "events").into_iter().partition(|row| row["represents"] != 0);
     let expected = events();
     let names: Vec<_> = expected.iter().map(|(name, _)| *name).collect();
     assert_eq!(rows.len(), expected.len(), "{names:?}\n{rows:#?}");
+    check_reports(&names, &mut rows, &further);
     for ((name, expected), row) in expected.into_iter().zip(&rows) {
         check_event(name, expected, row, &told[name]);
     }
@@ -166,6 +172,21 @@ pub(crate) fn check(server: &Server, told: &Value) {
     assert_eq!(rejects.len(), 1, "{rejects:?}");
     let chat = ["source", "reason", "line", "bytes", "sample"].map(|column| &rejects[0][column]);
     assert_eq!(json!(chat), json!(["otlp_logs", "no_envelope", 5, 13, "cache is warm"]));
+}
+
+/// Checks which row stands for a failure that is reported twice: the server's for that of a call, and the span's for that
+/// of its log record.
+#[track_caller]
+fn check_reports(names: &[&str], rows: &mut [Value], further: &[Value]) {
+    let id = |rows: &[Value], name: &str| {
+        let index = names.iter().position(|known| *known == name).expect(name);
+        (index, rows[index]["event_id"].clone())
+    };
+    let ((_, client), (server, _)) = (id(rows, "client"), id(rows, "server"));
+    let replaced = rows[server].as_object_mut().expect("a row").remove("supersedes");
+    assert_eq!(replaced, Some(client), "the server's report stands for both");
+    let repeats: Vec<_> = further.iter().map(|row| (&row["source"], &row["duplicate_of"])).collect();
+    assert_eq!(repeats, [(&json!("otlp_logs"), &id(rows, "exception").1)], "{further:#?}");
 }
 
 /// Compares one row with what is expected, column by column, and with the ids and times that were told.

@@ -49,7 +49,7 @@ fn upper_case_ids(_: &str, object: &mut Map<String, Value>) {
     }
 }
 
-/// What `protobuf` writes as a text because JavaScript could not read it.
+/// Fields that `protobuf` writes as a text because JavaScript could not read them.
 const WIDE: [&str; 5] =
     ["startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "observedTimeUnixNano", "intValue"];
 

@@ -4,7 +4,7 @@ use super::client::{python, story};
 use super::expected::{FILLER, check};
 use super::wire::status;
 use super::{JSON, PROTOBUF};
-use crate::whole_program::server::{Server, allow_sealing, forbid_sealing};
+use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
 use crate::whole_program::support::{Folder, OPEN};
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 /// A log that a few requests fill.
-const SMALL: [&str; 2] = ["--log-bytes", "1MiB"];
+const SMALL: [&str; 2] = ["--wal-bytes", "1MiB"];
 
 /// Sends until the server takes no more, not even a single line where there is no room for many.
 #[track_caller]
@@ -38,7 +38,7 @@ fn is_refused(server: &Server, lines: &str) -> bool {
 #[test]
 fn a_full_log_says_when_to_come_back() {
     let folder = Folder::new();
-    forbid_sealing(&folder);
+    forbid_flushing(&folder);
     let server = Server::start_with(&folder, &SMALL);
     fill(&server);
     let stored = server.dump("events").len();
@@ -66,12 +66,12 @@ fn a_full_log_says_when_to_come_back() {
     assert_eq!(server.dump("events").len(), stored);
 }
 
-/// The SDK sends to a server whose log is full, because nothing can be sealed, and tries again by itself. An operator
+/// The SDK sends to a server whose log is full, because nothing can be flushed, and tries again by itself. An operator
 /// mends that and restarts it: the export succeeds, and every row is there, once.
 #[track_caller]
 fn comes_back(protocol: &str, flag: &str) {
     let folder = Folder::new();
-    forbid_sealing(&folder);
+    forbid_flushing(&folder);
     let address = free_address();
     let at = [flag, &address];
     let server = Server::start_with(&folder, &[&SMALL[..], &at].concat());
@@ -81,13 +81,13 @@ fn comes_back(protocol: &str, flag: &str) {
         move || python("send.py", &[&protocol, "gzip", &endpoint, "40"], b"")
     });
     let began = Instant::now();
-    let refused = |server: &Server| server.status()["sources"]["otlp_traces"]["refused"]["log_full"].as_u64();
+    let refused = |server: &Server| server.status()["sources"]["otlp_traces"]["refused"]["wal_full"].as_u64();
     while refused(&server).unwrap_or(0) < 2 {
         assert!(began.elapsed() < Duration::from_secs(20), "the SDK does not try again: {}", server.status());
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(server.stop().success());
-    allow_sealing(&folder);
+    allow_flushing(&folder);
     let server = Server::start_with(&folder, &at);
     let sent: Value = sender.join().expect("the sender ends");
     assert_eq!(json!([sent["traces"], sent["logs"]]), json!([["SUCCESS"], ["SUCCESS"]]));

@@ -39,7 +39,7 @@ fn arrive_at_another(protocol: &str, listener: &str) {
     assert_eq!(events.len(), 1, "{events:?}");
     let attributes = &events[0]["attributes"];
     let found = ["error.type", "outcome", "source", "bytes"].map(|name| &attributes[name]);
-    assert_eq!(json!(found), json!(["bad_compression", "refused", "envelopes", 7]), "{events:?}");
+    assert_eq!(json!(found), json!(["bad_compression", "rejected", "envelopes", 7]), "{events:?}");
 }
 
 #[test]

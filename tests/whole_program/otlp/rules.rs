@@ -132,7 +132,7 @@ fn what_cannot_be_decoded_is_a_400_with_a_status() {
     assert!(server.dump("events").is_empty());
 }
 
-/// What we do not read is a 415, and says what we do read.
+/// Types that are not supported are rejected with 415, and the response names the supported ones.
 #[test]
 fn other_types_and_encodings_are_a_415() {
     let folder = Folder::new();
@@ -152,9 +152,9 @@ fn other_types_and_encodings_are_a_415() {
 fn other_signals_are_a_404_with_a_status() {
     let folder = Folder::new();
     let server = start(&folder);
-    for path in ["/v1/metrics", "/v1development/profiles"] {
+    for path in ["/v1development/profiles"] {
         for header in TYPES {
-            is_refused(server.post(path, &[header], b""), 404, 12, header.1, "traces and logs only");
+            is_refused(server.post(path, &[header], b""), 404, 12, header.1, "traces, logs and metrics only");
         }
     }
     // A signal at the address of another: its sender is told where it belongs.

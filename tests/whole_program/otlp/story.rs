@@ -1,4 +1,4 @@
-//! What the OpenTelemetry SDK sends becomes the rows that it should, over every transport that the SDK has.
+//! Exports of the OpenTelemetry SDK become the rows that they should, over every transport of the SDK.
 
 use super::client::{gzip, send, story, zstd};
 use super::expected::{check, events};
@@ -71,12 +71,19 @@ fn what_is_sent_again_is_stored_once() {
         post_protobuf(server, "/v1/logs", &story().logs).is(200);
     };
     send(&server);
+    let repeats = |server: &Server, source: &str| {
+        server.status()["sources"][source]["repeats"].as_i64().expect("a number")
+    };
+    let before = ["otlp_traces", "otlp_logs"].map(|source| repeats(&server, source));
     let (events, traffic) = (server.dump("events"), server.dump("traffic"));
     send(&server);
     assert_eq!((server.dump("events"), server.dump("traffic")), (events.clone(), traffic.clone()));
-    let repeats = |source: &str| server.status()["sources"][source]["repeats"].clone();
-    // 7 events and 8 calls of spans; 3 events, 1 call, and twice the record that its span already told.
-    assert_eq!(json!([repeats("otlp_traces"), repeats("otlp_logs")]), json!([15, 6]));
+    // One span and one log record are further reports of a failure. Then 7 events and 8 calls of spans; 3 events, 1 call, and
+    // the further report again.
+    assert_eq!(
+        (before, ["otlp_traces", "otlp_logs"].map(|source| repeats(&server, source))),
+        ([1, 1], [16, 6])
+    );
     server.kill();
     let server = start(&folder);
     send(&server);
@@ -97,12 +104,14 @@ fn a_span_and_its_log_record_are_one_failure() {
     post_protobuf(&server, "/v1/logs", &story().logs).is(200);
     post_protobuf(&server, "/v1/traces", &story().traces).is(200);
     let rows = server.dump("events");
-    assert_eq!(rows.len(), events().len());
+    assert_eq!(rows.iter().filter(|row| row["represents"] == 1).count(), events().len() + 1, "{rows:#?}");
     let told: Vec<_> =
         rows.iter().filter(|row| row["span_id"] == story().told["exception"]["span_id"]).collect();
-    let [row] = told[..] else { panic!("{told:?}") };
+    let [log, span] = told[..] else { panic!("{told:#?}") };
+    assert_eq!((&log["source"], &log["message"]), (&json!("otlp_logs"), &json!("late")));
+    // The span knows the operation, and takes the words of the log record.
     assert_eq!(
-        json!([row["source"], row["canonical"], row["message"]]),
-        json!(["otlp_logs", "INTERNAL_TIMEOUT", "late"])
+        json!([span["source"], span["canonical"], span["message"], span["operation"], span["supersedes"]]),
+        json!(["otlp_traces", "INTERNAL_TIMEOUT", "late", "forecast", log["event_id"]])
     );
 }

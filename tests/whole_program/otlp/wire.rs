@@ -61,7 +61,7 @@ pub(crate) fn request(resource: &[Vec<u8>], records: &[Vec<u8>]) -> Vec<u8> {
     field(1, [field(1, resource.concat()), field(2, records)].concat())
 }
 
-/// What a field of an answer holds.
+/// The value of a field in a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Held {
     Number(u64),

@@ -1,4 +1,4 @@
-//! What nobody may do through this door: the corpus of all doors, and what only PostgreSQL clients would try.
+//! Statements that the PostgreSQL endpoint rejects: the corpus of all endpoints, and those that only PostgreSQL clients would try.
 
 use super::client;
 use crate::whole_program::denied::{SHORT, assert_unharmed, corpus};
@@ -6,7 +6,7 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use serde_json::{Value, json};
 
-/// What PostgreSQL clients know, and we refuse: with the codes that are right.
+/// Statements of PostgreSQL that are rejected, with the right codes.
 const OWN: [(&str, &[&str]); 31] = [
     ("COPY events TO STDOUT", &["25006"]),
     ("COPY events FROM STDIN", &["25006"]),
@@ -98,7 +98,7 @@ fn nothing_is_allowed_over_postgresql() {
     assert!(server.stop().success());
 }
 
-/// What this door answers itself, without harm.
+/// Returns true if the endpoint executes the statement itself, without harm.
 fn is_session_statement(statement: &str) -> bool {
     let words = statement.to_uppercase();
     ["BEGIN", "COMMIT", "ROLLBACK", "START TRANSACTION", "DEALLOCATE", "DISCARD"]

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What psql printed, on stdout and on stderr.
+/// The output of psql, on stdout and on stderr.
 struct Printed {
     out: String,
     err: String,
@@ -83,6 +83,48 @@ fn the_shells_own_commands_describe_what_there_is() {
     }
     let listed = run(&server, &["\\dt"]).out;
     assert!(!listed.contains("pg_"), "{listed}");
+    assert!(server.stop().success());
+}
+
+/// Scenario: the catalog tables and columns that the rules for catalog queries take for empty are counted; then queries in
+/// the forms that other clients send.
+/// Guarantee: they are empty; the queries have the rows that PostgreSQL would give.
+#[test]
+fn catalog_queries_of_other_clients_have_rows() {
+    const EMPTY: [&str; 10] = [
+        "pg_auth_members",
+        "pg_constraint",
+        "pg_inherits",
+        "pg_policy",
+        "pg_publication",
+        "pg_publication_namespace",
+        "pg_publication_rel",
+        "pg_statistic_ext",
+        "pg_subscription",
+        "pg_trigger",
+    ];
+    let folder = Folder::new();
+    let server = with_example(&folder);
+    let rows = |sql: &str| {
+        let mut command = psql(&server);
+        let output = command.args(["-At", "-c", sql]).output().expect("psql");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{sql}");
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    };
+    let counts = EMPTY.map(|table| format!("SELECT count(*) AS n FROM pg_catalog.{table}"));
+    let total = format!("SELECT sum(n) FROM ({}) AS counts", counts.join(" UNION ALL "));
+    assert_eq!(rows(&total), "0");
+    assert_eq!(rows("SELECT count(reloptions) FROM pg_catalog.pg_class"), "0");
+
+    let in_schema = "SELECT c.relname, pg_catalog.pg_relation_size(c.oid) IS NULL AS x FROM pg_class c \
+        WHERE c.relnamespace = 'public' AND c.relname = 'events'";
+    assert!(rows(in_schema).starts_with("events|"), "{}", rows(in_schema));
+    assert_eq!(
+        rows(
+            "SELECT fk.conname, unnest((SELECT array_agg(a.attname) FROM pg_attribute a)) FROM pg_constraint fk"
+        ),
+        ""
+    );
     assert!(server.stop().success());
 }
 

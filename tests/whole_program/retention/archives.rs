@@ -1,6 +1,6 @@
 //! Archives that are older than the retention, and the settings that every command shares.
 
-use super::{PATIENCE, SEAL_AT_ONCE, failures, run_in, stored, until_maintained, until_status};
+use super::{FLUSH_AT_ONCE, PATIENCE, failures, run_in, stored, until_maintained, until_status};
 use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, command};
 use std::io::Write;
@@ -22,15 +22,15 @@ fn an_ingest_removes_nothing() {
     let first = folder.file("first.ndjson", failures("first", LONG_AGO, 5));
     run_in(&folder, &[], &["ingest", &first, "--data-dir", "data", "--keep-events", "1s"]).ends_with(0);
     for (number, flags) in
-        [&[][..], &["--keep-events", "1s,1KiB", "--grace", "0s"], &["--settings", "short.toml"]]
+        [&[][..], &["--keep-events", "1s,1KiB", "--vacuum-grace", "0s"], &["--config", "short.toml"]]
             .into_iter()
             .enumerate()
     {
-        folder.file("short.toml", "grace = \"0s\"\n[keep]\nevents = \"1s\"\ntraffic = \"1s\"\n");
+        folder.file("short.toml", "vacuum_grace = \"0s\"\n[keep]\nevents = \"1s\"\ntraffic = \"1s\"\n");
         let pointer = data.join("tables/events/_delta_log/_last_checkpoint");
         drop(std::fs::remove_file(&pointer));
         let mut ingest = command(&["ingest", "-", "--data-dir", "data", "--quiet"])
-            .args(SEAL_AT_ONCE)
+            .args(FLUSH_AT_ONCE)
             .args(flags)
             .current_dir(folder.path())
             .spawn()
@@ -64,17 +64,17 @@ fn an_archive_does_not_vanish() {
     let folder = Folder::new();
     let archive = folder.file("archive.ndjson", failures("loaded", LONG_AGO, 7));
     run_in(&folder, &[], &["ingest", &archive, "--data-dir", "data"]).ends_with(0);
-    let server = Server::start_with(&folder, &SEAL_AT_ONCE);
+    let server = Server::start_with(&folder, &FLUSH_AT_ONCE);
     server.post_lines(&failures("sent", "2018-01-02T03:04:05Z", 3)).is(200);
     until_maintained(&server);
     let data = server.data_dir().to_owned();
     assert_eq!((stored(&data, "loaded"), stored(&data, "sent")), (7, 3), "{}", server.said());
-    assert_eq!(server.status()["upkeep"]["expired"]["events"]["rows"], 0);
+    assert_eq!(server.status()["maintenance"]["expired"]["events"]["rows"], 0);
     assert!(server.stop().success());
 
-    let server = Server::start_with(&folder, &[&SEAL_AT_ONCE[..], &["--keep-events", "1s"]].concat());
-    until_status(&server, "they expire", |status| status["upkeep"]["expired"]["events"]["rows"] == 10);
-    let expired = &server.status()["upkeep"]["expired"]["events"];
+    let server = Server::start_with(&folder, &[&FLUSH_AT_ONCE[..], &["--keep-events", "1s"]].concat());
+    until_status(&server, "they expire", |status| status["maintenance"]["expired"]["events"]["rows"] == 10);
+    let expired = &server.status()["maintenance"]["expired"]["events"];
     assert_eq!((&expired["days"], &expired["files"]), (&2.into(), &2.into()));
     assert_eq!((stored(&data, "loaded"), stored(&data, "sent")), (0, 0));
     let said = server.said();
@@ -119,8 +119,8 @@ fn every_command_uses_the_settings_file() {
     assert_eq!(rows(&variable, &[]), "n\n3\n");
     assert_eq!(rows(&variable, &["--data-dir", "of-flag"]), "n\n4\n");
     folder.file("other.toml", "data_dir = \"of-flag\"\n");
-    assert_eq!(rows(&[], &["--settings", "other.toml"]), "n\n4\n");
-    assert_eq!(rows(&[("FAULTLINE_SETTINGS", "other.toml")], &[]), "n\n4\n");
+    assert_eq!(rows(&[], &["--config", "other.toml"]), "n\n4\n");
+    assert_eq!(rows(&[("FAULTLINE_CONFIG", "other.toml")], &[]), "n\n4\n");
     assert_eq!(run_in(&folder, &[], &["dump"]).ends_with(0).out.lines().count(), 2);
     assert!(run_in(&folder, &[], &["check"]).ends_with(0).out.contains("events"));
     run_in(&folder, &[], &["backup", "copy"]).ends_with(0);

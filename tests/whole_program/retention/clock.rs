@@ -1,15 +1,15 @@
 //! A clock that jumps: libfaketime makes the wall clock of a real server say what a file says.
 
-use super::{SEAL_AT_ONCE, failures, stored, until_maintained, until_status};
+use super::{FLUSH_AT_ONCE, failures, stored, until_maintained, until_status};
 use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Retention as usual, and files that leave a table leave the disk at once.
-const ARGUMENTS: [&str; 2] = ["--grace", "0s"];
+const ARGUMENTS: [&str; 2] = ["--vacuum-grace", "0s"];
 
-/// Where Debian and its like put the library, by architecture.
+/// Returns the path of the library on Debian and its derivatives, by architecture.
 fn library() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").expect("/usr/lib").flatten();
     let mut found = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
@@ -51,7 +51,7 @@ impl Machine {
     }
 
     fn start(&self) -> Server {
-        self.start_with(&[&SEAL_AT_ONCE[..], &ARGUMENTS].concat())
+        self.start_with(&[&FLUSH_AT_ONCE[..], &ARGUMENTS].concat())
     }
 
     pub(crate) fn start_with(&self, arguments: &[&str]) -> Server {
@@ -73,7 +73,7 @@ impl Machine {
 
 fn is_held(server: &Server, expected: bool) {
     let what = if expected { "removal is held" } else { "removal goes on" };
-    until_status(server, what, |status| status["upkeep"]["held"] == expected);
+    until_status(server, what, |status| status["maintenance"]["held"] == expected);
 }
 
 /// Everything that was stored is there, after maintenance has gone over it.
@@ -81,7 +81,7 @@ fn is_held(server: &Server, expected: bool) {
 fn is_whole(server: &Server, events: usize) {
     until_maintained(server);
     assert_eq!(stored(server.data_dir(), "live"), events, "{}", server.said());
-    assert_eq!(server.status()["upkeep"]["expired"]["events"]["rows"], 0);
+    assert_eq!(server.status()["maintenance"]["expired"]["events"]["rows"], 0);
 }
 
 fn data_files(data_dir: &Path) -> usize {
@@ -110,7 +110,7 @@ fn a_clock_that_jumps_removes_nothing() {
     let said = server.said();
     assert!(said.contains("the clock jumped") && said.contains("--confirm-clock"), "{said}");
     let metrics = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
-    assert!(metrics.contains("faultline_maintenance_held 1"), "{metrics}");
+    assert!(metrics.contains("faultline_maintenance_paused 1"), "{metrics}");
     assert!(metrics.contains("faultline_clock_jumps_total 1"), "{metrics}");
     machine.set("+0");
     is_held(&server, false);
@@ -134,7 +134,9 @@ fn a_clock_that_jumps_removes_nothing() {
     is_held(&server, true);
     assert!(machine.confirm().contains("confirmed"));
     is_held(&server, false);
-    until_status(&server, "what is old goes", |status| status["upkeep"]["expired"]["events"]["rows"] == 7);
+    until_status(&server, "what is old goes", |status| {
+        status["maintenance"]["expired"]["events"]["rows"] == 7
+    });
     until_status(&server, "and leaves the disk", |_| data_files(server.data_dir()) == 0);
     assert_eq!(stored(server.data_dir(), "live"), 0);
     assert!(server.stop().success());

@@ -1,18 +1,18 @@
-//! `docs/sql.md`: every question on the page is asked, and its answer is compared with the one on the page; the parts
-//! that say what there is are made from what there is.
+//! `docs/sql.md`: runs every query of the page and compares its result with that on the page. Generated parts list the tables,
+//! functions and limits.
 //!
-//! A block marked `sql` is followed by a block marked `text` with its answer. What stands between `<!-- name -->` and
-//! `<!-- end -->` is made here.
+//! A block marked `sql` is followed by a block marked `text` with its result. The text between `<!-- name -->` and
+//! `<!-- end -->` is generated.
 
-use super::asking::{Asking, Table};
+use super::query_runner::{QueryRunner, Table};
+use classifier::{HashKey, Registry, Rules};
 use query::Limits;
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
-use taxonomy::{HashKey, Registry, Rules};
 
-/// The page as it should be.
-pub(super) fn page(text: &str, asking: &Asking) -> String {
+/// Returns the page as it should be.
+pub(super) fn page(text: &str, query_runner: &QueryRunner) -> String {
     let mut page = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -20,8 +20,12 @@ pub(super) fn page(text: &str, asking: &Asking) -> String {
         page.push('\n');
         if line == "```sql" {
             let sql: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            let _ =
-                write!(page, "{}\n```\n\n```text\n{}```\n", sql.join("\n"), answer(asking, &sql.join("\n")));
+            let _ = write!(
+                page,
+                "{}\n```\n\n```text\n{}```\n",
+                sql.join("\n"),
+                answer(query_runner, &sql.join("\n"))
+            );
             skip_answer(&mut lines);
         } else if let Some(name) = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->")) {
             page.push_str(&part(name));
@@ -32,12 +36,12 @@ pub(super) fn page(text: &str, asking: &Asking) -> String {
     page
 }
 
-/// How many questions a page has.
+/// Returns the number of queries on a page.
 pub(super) fn questions(text: &str) -> usize {
     text.lines().filter(|line| *line == "```sql").count()
 }
 
-/// Passes over the answer of an older page; there is none below a question that was just written.
+/// Skips the result on the existing page; a new query has none yet.
 fn skip_answer(lines: &mut std::str::Lines<'_>) {
     let mut ahead = lines.clone();
     if ahead.next() == Some("") && ahead.next() == Some("```text") {
@@ -46,14 +50,14 @@ fn skip_answer(lines: &mut std::str::Lines<'_>) {
     }
 }
 
-fn answer(asking: &Asking, sql: &str) -> String {
-    let table = asking.answer(sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
-    assert!(!table.rows.is_empty(), "a question of the page has an empty answer:\n{sql}");
-    assert!(table.rows.len() <= 20, "an answer of {} rows is too long for a page:\n{sql}", table.rows.len());
+fn answer(query_runner: &QueryRunner, sql: &str) -> String {
+    let table = query_runner.query(sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    assert!(!table.rows.is_empty(), "a query of the page has an empty result:\n{sql}");
+    assert!(table.rows.len() <= 20, "a result of {} rows is too long for the page:\n{sql}", table.rows.len());
     as_text(&table)
 }
 
-/// Columns side by side, numbers to the right.
+/// Renders columns side by side, with numbers aligned to the right.
 fn as_text(table: &Table) -> String {
     let names = table.columns.iter().map(|(name, _)| name.clone()).collect();
     let rows: Vec<Vec<String>> =
@@ -99,7 +103,7 @@ fn part(name: &str) -> String {
 
 fn tables() -> String {
     let mut text = "| table or view | its rows |\n|---|---|\n".to_owned();
-    for (name, about) in query::tables::described() {
+    for (name, about) in query::tables::descriptions() {
         let _ = writeln!(text, "| `{name}` | {about} |");
     }
     text
@@ -107,7 +111,7 @@ fn tables() -> String {
 
 fn functions() -> String {
     let registry = Registry::builtin().expect("the registry");
-    let rules = Arc::new(Rules::new(registry, HashKey::FIXED, taxonomy::Limits::default()));
+    let rules = Arc::new(Rules::new(registry, HashKey::FIXED, classifier::Limits::default()));
     let mut text = "| function | what it gives |\n|---|---|\n".to_owned();
     for function in query::functions::own(&rules) {
         let about = function.documentation().expect("documentation");
@@ -120,14 +124,14 @@ fn limits() -> String {
     let limits = Limits::DEFAULT;
     let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
     let rows = [
-        ("how long a query may run", format!("{:?}", limits.time)),
-        ("how long it waits for its turn", format!("{:?}", limits.wait)),
-        ("queries at once", limits.concurrent.to_string()),
-        ("memory of a query, to sort, join and group", mib(limits.query_memory)),
-        ("memory of the process that runs it, whatever it does", mib(limits.process_memory())),
-        ("memory of all queries; past it the largest is ended", mib(limits.memory)),
-        ("rows of an answer", limits.rows.to_string()),
-        ("columns of an answer", limits.columns.to_string()),
+        ("longest run time of a query", format!("{:?}", limits.time)),
+        ("longest wait until a query starts", format!("{:?}", limits.wait)),
+        ("queries at the same time", limits.concurrent.to_string()),
+        ("memory of a query for sorts, joins and groups", mib(limits.query_memory)),
+        ("memory of the process that runs a query", mib(limits.process_memory())),
+        ("memory of all queries; beyond it the largest is stopped", mib(limits.memory)),
+        ("rows of a result", limits.rows.to_string()),
+        ("columns of a result", limits.columns.to_string()),
         ("length of a statement", format!("{} KiB", limits.statement_bytes >> 10)),
     ];
     let mut text = "| limit | |\n|---|---|\n".to_owned();

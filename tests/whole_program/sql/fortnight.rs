@@ -1,8 +1,8 @@
 //! `examples/fortnight.ndjson`: the log that the cookbook asks about. Two weeks of all ten invented services, and five
 //! stories that somebody would want to find in them; and a few lines that nobody can read.
 
+use classifier::time;
 use serde_json::{Value, json};
-use taxonomy::time;
 
 /// 2026-10-18T00:00:00Z, a Sunday, in microseconds.
 const BEGIN: i64 = 1_792_281_600_000_000;
@@ -43,7 +43,7 @@ fn everyday() -> Vec<String> {
     (0..LINES).map(next).collect()
 }
 
-/// What a service says about one call, without how it went.
+/// Returns the log line of a call, without its outcome.
 fn call(at: i64, service: &str, operation: &str, client: &str) -> Value {
     json!({
         "timestamp": time::format(at), "service": service, "environment": "production", "operation": operation,
@@ -124,7 +124,7 @@ fn confirmations() -> Vec<Value> {
     let from = BEGIN + 12 * DAY + 9 * HOUR;
     let step =
         |minute: i64, service: &str, operation: &str| managed(from + minute * MINUTE, service, operation);
-    let asked = |minute, service: &str, operation: &str, token: &str| {
+    let runner = |minute, service: &str, operation: &str, token: &str| {
         let details = json!({
             "operation": operation, "danger_level": "dangerous", "reasons": ["Cannot be undone"],
             "confirmation_token": token, "expires_at": time::format(from + (minute + 10) * MINUTE),
@@ -139,22 +139,22 @@ fn confirmations() -> Vec<Value> {
     };
     let (tracker, ledger, depot) = ("tracker-adapter", "ledger-adapter", "depot-batch");
     vec![
-        asked(0, tracker, "purge_project", "conf_5f2c9a01"),
+        runner(0, tracker, "purge_project", "conf_5f2c9a01"),
         audit(step(2, tracker, "purge_project"), "CONFIRMATION_GRANTED", "conf_5f2c9a01"),
         audit(step(3, tracker, "purge_project"), "TOKEN_VALIDATED", "conf_5f2c9a01"),
-        asked(20, ledger, "issue_refund", "conf_77b1e4d2"),
+        runner(20, ledger, "issue_refund", "conf_77b1e4d2"),
         audit(step(21, ledger, "issue_refund"), "CONFIRMATION_GRANTED", "conf_77b1e4d2"),
         audit(step(22, ledger, "issue_refund"), "TOKEN_VALIDATED", "conf_77b1e4d2"),
         used_before(23, "issue_refund", "conf_77b1e4d2"),
         used_before(25, "issue_refund", "conf_77b1e4d2"),
-        asked(40, ledger, "close_period", "conf_c0ffee03"),
+        runner(40, ledger, "close_period", "conf_c0ffee03"),
         failed(
             step(55, ledger, "close_period"),
             "TOKEN_EXPIRED",
             "Confirmation token has expired",
             &json!({"token": "conf_c0ffee03", "expired_at": time::format(from + 50 * MINUTE)}),
         ),
-        asked(70, depot, "write_off_stock", "conf_deadbe04"),
+        runner(70, depot, "write_off_stock", "conf_deadbe04"),
     ]
 }
 

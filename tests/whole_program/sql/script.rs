@@ -10,7 +10,7 @@
 //! SELECT ...
 //! ```
 
-use super::asking::{Asking, Table};
+use super::query_runner::{QueryRunner, Table};
 use serde_json::Value;
 
 /// One question.
@@ -23,15 +23,15 @@ struct Question<'t> {
 enum Expected<'t> {
     /// The types, whether rows are to be sorted, and the rows.
     Rows(&'t str, bool, Vec<&'t str>),
-    /// What is said instead.
+    /// The expected error.
     Error(&'t str),
 }
 
 /// Asks every question of a file; says for each that was answered otherwise, where it stands and what came.
-pub(super) fn run(text: &str, asking: &Asking) -> Vec<String> {
+pub(super) fn run(text: &str, query_runner: &QueryRunner) -> Vec<String> {
     let questions = read(text);
     assert!(!questions.is_empty(), "no questions");
-    questions.iter().filter_map(|question| question.ask(asking).err()).collect()
+    questions.iter().filter_map(|question| question.ask(query_runner).err()).collect()
 }
 
 fn read(text: &str) -> Vec<Question<'_>> {
@@ -65,8 +65,8 @@ impl<'t> Question<'t> {
         Self { line, sql, expected }
     }
 
-    fn ask(&self, asking: &Asking) -> Result<(), String> {
-        let answer = asking.answer(&self.sql);
+    fn ask(&self, query_runner: &QueryRunner) -> Result<(), String> {
+        let answer = query_runner.query(&self.sql);
         let wrong = |came: &str| Err(format!("line {}: {}\n{came}", self.line, self.sql));
         match (&self.expected, answer) {
             (Expected::Error(said), Err(error)) if holds(&error.0, said) => Ok(()),
@@ -88,7 +88,7 @@ impl<'t> Question<'t> {
     }
 }
 
-/// Whether a text holds all parts of a pattern, one after the other.
+/// Returns true if a text contains all parts of a pattern, one after the other.
 fn holds(mut text: &str, pattern: &str) -> bool {
     pattern.split("...").all(|part| match text.find(part) {
         Some(at) => {

@@ -1,23 +1,23 @@
 //! The same rows in files, hot, or half of them each; made by the real binary.
 
-use super::asking::Asking;
+use super::query_runner::QueryRunner;
 use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, faultline};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// What is told stays, however long ago it was.
+/// Data is kept, however old it is.
 const FOREVER: [&str; 4] = ["--keep-events", "forever", "--keep-traffic", "forever"];
-/// Nothing is sealed while a test looks.
-const NEVER_SEAL: [&str; 4] = ["--seal-after", "1h", "--seal-bytes", "1GiB"];
+/// Nothing is flushed while a test looks.
+const NEVER_FLUSH: [&str; 4] = ["--flush-after", "1h", "--flush-bytes", "1GiB"];
 /// Doors that these tests do not need.
 const CLOSED: [&str; 4] = ["--listen-postgres", "off", "--listen-flight", "off"];
 
-/// Where rows are.
+/// The location of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RowLocation {
     /// In files.
-    Sealed,
+    Flushed,
     /// In the log and the memory of a server.
     Hot,
     /// The first half in files, the second hot.
@@ -33,32 +33,32 @@ pub(super) struct Store {
 
 impl Store {
     /// A store with the records of a log; without one it is empty.
-    pub(super) fn new(place: Place, log: Option<&Path>) -> Self {
+    pub(super) fn new(location: RowLocation, log: Option<&Path>) -> Self {
         let folder = Folder::new();
         let text = log.map(|log| std::fs::read_to_string(log).expect("a log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        let (sealed, hot) = match place {
-            Place::Sealed => (&lines[..], &[][..]),
-            Place::Hot => (&[][..], &lines[..]),
-            Place::Both => lines.split_at(lines.len() / 2),
+        let (flushed, hot) = match location {
+            RowLocation::Flushed => (&lines[..], &[][..]),
+            RowLocation::Hot => (&[][..], &lines[..]),
+            RowLocation::Both => lines.split_at(lines.len() / 2),
         };
-        if place != Place::Hot {
-            seal(&folder, sealed);
+        if location != RowLocation::Hot {
+            flush(&folder, flushed);
         }
-        let server = (place != Place::Sealed).then(|| serve(&folder, hot));
+        let server = (location != RowLocation::Flushed).then(|| serve(&folder, hot));
         let store = Self { server, folder };
-        store.check(sealed, hot);
+        store.check(flushed, hot);
         store
     }
 
     /// The library on the data directory.
-    pub(super) fn directory(&self) -> Asking {
-        Asking::of_directory(&self.path())
+    pub(super) fn directory(&self) -> QueryRunner {
+        QueryRunner::of_directory(&self.path())
     }
 
     /// The server.
-    pub(super) fn server(&self) -> Asking {
-        Asking::Server(self.server.as_ref().expect("a server").address("web"))
+    pub(super) fn server(&self) -> QueryRunner {
+        QueryRunner::Server(self.server.as_ref().expect("a server").address("web"))
     }
 
     /// Sends spans to the server.
@@ -73,9 +73,9 @@ impl Store {
     }
 
     /// The rows are where the test says that they are.
-    fn check(&self, sealed: &[&str], hot: &[&str]) {
+    fn check(&self, flushed: &[&str], hot: &[&str]) {
         let files = files_below(&self.path().join("tables/events"));
-        assert_eq!(files.iter().any(|file| file.ends_with(".parquet")), !sealed.is_empty(), "{files:?}");
+        assert_eq!(files.iter().any(|file| file.ends_with(".parquet")), !flushed.is_empty(), "{files:?}");
         if let Some(server) = &self.server {
             let records = server.status()["hot"]["records"].as_u64().expect("a number");
             assert_eq!(records > 0, !hot.is_empty(), "{records} hot records");
@@ -83,8 +83,8 @@ impl Store {
     }
 }
 
-fn seal(folder: &Folder, lines: &[&str]) {
-    let log = folder.file("sealed.ndjson", lines.join("\n"));
+fn flush(folder: &Folder, lines: &[&str]) {
+    let log = folder.file("flushed.ndjson", lines.join("\n"));
     let data = folder.path().join("data");
     let data = data.to_str().expect("UTF-8");
     let run = faultline(&[&["ingest", "--quiet", "--data-dir", data, &log], &FOREVER[..]].concat());
@@ -93,7 +93,7 @@ fn seal(folder: &Folder, lines: &[&str]) {
 }
 
 fn serve(folder: &Folder, lines: &[&str]) -> Server {
-    let server = Server::start_with(folder, &[FOREVER, NEVER_SEAL, CLOSED].concat());
+    let server = Server::start_with(folder, &[FOREVER, NEVER_FLUSH, CLOSED].concat());
     if !lines.is_empty() {
         server.post_lines(&lines.join("\n")).is(200);
     }

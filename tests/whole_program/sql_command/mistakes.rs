@@ -1,4 +1,4 @@
-//! What goes wrong is said: what, where, and what to do; and the exit code tells.
+//! Errors of `faultline sql` say what was wrong, where, and what to do, and the exit code tells.
 
 use super::super::support::{faultline, with_stdin};
 use super::{Stored, files_below};
@@ -32,7 +32,7 @@ fn errors_show_where_and_what_to_do() {
         (
             "DROP TABLE events",
             "error: DROP TABLE is not allowed: this is a read-only view of the error history\n  \
-             SELECT, WITH, VALUES, EXPLAIN, DESCRIBE and SHOW are\n",
+             use SELECT, WITH, VALUES, EXPLAIN, DESCRIBE or SHOW\n",
         ),
     ] {
         let run = stored.sql(&[query]).ends_with(1);

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 /// A new one: the line that is being typed is drawn again and again, but not below itself.
 const PROMPT: &str = "\n\rfaultline> ";
-/// What a terminal sends for these keys.
+/// The bytes that a terminal sends for these keys.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
 const UP: &str = "\u{1b}[A";
 
-/// What is done at the prompt, and what it showed.
+/// The steps at the prompt, and its output.
 struct Session {
     steps: Vec<Value>,
 }
 
-/// What was shown after each line, and the exit code.
+/// The output after each line, and the exit code.
 struct Shown {
     answers: Vec<String>,
     rest: String,
@@ -78,7 +78,7 @@ fn a_person_looks_around() {
     let output = stored.path("rows.ndjson");
     let shown = Session::new()
         .line(".tables", "Every error, warning and audit event")
-        .line(".schema codes", "The code as it is sent")
+        .line(".schema codes", "The code as servers send it")
         .line(".schema nothing", "there is no table 'nothing'")
         .until("SELECT 40 +\r", "\n")
         .line("2 AS sum;", "1 row in ")

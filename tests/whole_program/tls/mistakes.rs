@@ -15,15 +15,15 @@ fn a_bad_certificate_stops_the_start() {
     let cases: [(&[&str], &str); 9] = [
         (&["--tls-cert", &nowhere, "--tls-key", &one.key], "cannot read the certificate"),
         (&["--tls-cert", &one.certificate, "--tls-key", &nowhere], "cannot read the key"),
-        (&["--tls-cert", &garbage, "--tls-key", &one.key], "holds the certificate in no form"),
-        (&["--tls-cert", &empty, "--tls-key", &one.key], "holds the certificate in no form"),
-        (&["--tls-cert", &one.certificate, "--tls-key", &garbage], "holds the key in no form"),
+        (&["--tls-cert", &garbage, "--tls-key", &one.key], "does not contain the certificate in PEM format"),
+        (&["--tls-cert", &empty, "--tls-key", &one.key], "does not contain the certificate in PEM format"),
+        (&["--tls-cert", &one.certificate, "--tls-key", &garbage], "does not contain the key in PEM format"),
         (&["--tls-cert", &one.certificate, "--tls-key", &two.key], "cannot be used"),
         (&["--tls-cert", &one.certificate], "add --tls-key"),
         (&["--tls-client-ca", &authority.certificate], "add --tls-cert"),
         (
             &["--tls-cert", &one.certificate, "--tls-key", &one.key, "--tls-client-ca", &garbage],
-            "holds the authorities of clients in no form",
+            "does not contain the client certificate authorities in PEM format",
         ),
     ];
     for (arguments, says) in cases {

@@ -43,7 +43,7 @@ fn a_new_certificate_is_used() {
     until("the mistake is not told", || encrypted.server.said().contains("the certificate stays as it was"));
     assert!(works(&next));
     std::thread::sleep(Duration::from_secs(6));
-    let told = encrypted.server.said().matches("in no form").count();
+    let told = encrypted.server.said().matches("in PEM format").count();
     assert_eq!(told, 1, "it is told once");
 
     let last = Authority::new(&folder, "last");

@@ -16,9 +16,13 @@ async fn a_key_with_another_content_is_rejected_and_stores_nothing() {
     let outcomes = tasks.join_all().await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
     let refused = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
-    assert!(refused.into_iter().all(|refusal| refusal.cause == Cause::KeyReused));
+    assert!(refused.into_iter().all(|rejection| rejection.reason == RejectionReason::KeyReused));
     assert_eq!(rows(&pipeline, Table::Events).len(), 1);
-    assert_eq!(pipeline.counters().of(Source::Envelopes).refused[Cause::KeyReused as usize].get(), 39);
+    assert_eq!(
+        pipeline.counters().of(Source::Envelopes).rejected_requests[RejectionReason::KeyReused as usize]
+            .get(),
+        39
+    );
     let first = pipeline.submit(with_key(FAILED, "abc")).await.unwrap();
     pipeline.close();
     let pipeline = open(&folder);
@@ -40,7 +44,7 @@ async fn a_key_with_another_content_is_rejected_and_stores_nothing() {
         Request { defaults, ..with_key(FAILED, "abc") },
         Request { idempotency_key: form, ..with_key(FAILED, "abc") },
     ] {
-        assert_eq!(pipeline.submit(other).await.unwrap_err().cause, Cause::KeyReused);
+        assert_eq!(pipeline.submit(other).await.unwrap_err().reason, RejectionReason::KeyReused);
     }
     assert_eq!(rows(&pipeline, Table::Events).len(), 2);
     for (token, events) in [("a", 3), ("b", 4), ("a", 4)] {

@@ -1,4 +1,4 @@
-//! How much a call would build, before it does.
+//! Estimates the size of the result of a call before the call builds it.
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
@@ -8,32 +8,32 @@ use datafusion::logical_expr::ColumnarValue;
 
 /// What one row may be told to grow to: characters of a text, elements of a list. Enough for a bar of a chart, or for
 /// the minutes of a week.
-const ROW: i64 = 10_080;
-/// What the rows of one batch may grow to together, in bytes; a row that is a constant stands for a batch.
-const BATCH: i64 = 64 << 20;
+const MAX_PER_ROW: i64 = 10_080;
+/// The largest total size of the results for one batch, in bytes; a constant row counts as a batch.
+const MAX_BATCH_BYTES: i64 = 64 << 20;
 
 /// By how much a call grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
     /// As often as the second argument says, the text that is the first.
-    Texts,
+    RepeatedText,
     /// As many characters as the second argument says.
     Characters,
     /// As many elements as the second argument says, each as large as the argument at this place.
     Elements(usize),
     /// From the first argument to the second, in steps of the third.
     Series,
-    /// As large as all arguments together.
-    Together,
+    /// As large as all arguments total.
+    Concatenation,
     /// In the first argument the third stands for the second, at worst everywhere.
-    Replaced,
+    Replacement,
     /// The same, where the second is a pattern that may fit anything.
-    Matched,
+    PatternReplacement,
     /// The elements of the first argument, with the others between them.
-    Joined,
+    JoinedList,
 }
 
-/// What one row would become: so many, each so large.
+/// The size of the result of one row: the number of elements, and the size of each.
 type Size = (i64, i64);
 
 impl Growth {
@@ -41,52 +41,52 @@ impl Growth {
     pub(super) fn check(self, name: &str, args: &[ColumnarValue], rows: usize) -> Result<()> {
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { rows };
-        let mut together = 0_i64;
+        let mut total = 0_i64;
         for (count, size) in self.sizes(args, rows)? {
-            if count > ROW && self.is_told() {
+            if count > MAX_PER_ROW && self.has_explicit_size() {
                 return exec_err!(
-                    "{name} would build {count} at once; at most {ROW} characters or elements are built for a row"
+                    "{name} would build {count} at once; at most {MAX_PER_ROW} characters or elements are built for a row"
                 );
             }
-            together = together.saturating_add(count.saturating_mul(size));
+            total = total.saturating_add(count.saturating_mul(size));
         }
-        if together > BATCH {
+        if total > MAX_BATCH_BYTES {
             return exec_err!(
-                "{name} would build up to {together} bytes for {rows} rows; at most {BATCH} are built at once"
+                "{name} would build up to {total} bytes for {rows} rows; at most {MAX_BATCH_BYTES} are built at once"
             );
         }
         Ok(())
     }
 
-    /// Whether an argument says how large it gets, whatever it is made of.
-    fn is_told(self) -> bool {
-        !matches!(self, Self::Together | Self::Replaced | Self::Matched | Self::Joined)
+    /// Returns true if an argument states the size of the result, whatever the result is made of.
+    fn has_explicit_size(self) -> bool {
+        !matches!(self, Self::Concatenation | Self::Replacement | Self::PatternReplacement | Self::JoinedList)
     }
 
     fn sizes(self, args: &[ColumnarValue], rows: usize) -> Result<Vec<Size>> {
-        if self == Self::Together {
-            return Ok(vec![(1, sum(args.iter().map(|arg| bytes_of(arg, rows))))]);
+        if self == Self::Concatenation {
+            return Ok(vec![(1, sum(args.iter().map(|arg| argument_bytes(arg, rows))))]);
         }
         let columns = args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         match self {
-            Self::Series => series(&columns, rows),
-            Self::Replaced => Ok(replaced(&columns, rows, |length, old| length / old.max(1))),
-            Self::Matched => Ok(replaced(&columns, rows, |length, _| length)),
-            Self::Joined => Ok(joined(&columns, rows)),
-            _ => self.told(&columns, rows),
+            Self::Series => series_sizes(&columns, rows),
+            Self::Replacement => Ok(replacement_sizes(&columns, rows, |length, old| length / old.max(1))),
+            Self::PatternReplacement => Ok(replacement_sizes(&columns, rows, |length, _| length)),
+            Self::JoinedList => Ok(joined_list_sizes(&columns, rows)),
+            _ => self.explicit_sizes(&columns, rows),
         }
     }
 
-    /// Where the second argument says how many.
-    fn told(self, columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
+    /// Returns the sizes of results whose number of elements is the second argument.
+    fn explicit_sizes(self, columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
         let [first, counts, ..] = columns else { return Ok(Vec::new()) };
         let counts = cast(counts, &DataType::Int64)?;
         let counts = counts.as_primitive::<Int64Type>();
         let count = |row: usize| if counts.is_valid(row) { counts.value(row).max(0) } else { 0 };
         let size = |row: usize| match self {
-            Self::Texts => (count(row).saturating_mul(bytes(first, row, 1)), 1),
-            Self::Elements(place) => {
-                (count(row), columns.get(place).map_or(8, |one| bytes(one, row, 1).max(8)))
+            Self::RepeatedText => (count(row).saturating_mul(column_bytes(first, row, 1)), 1),
+            Self::Elements(index) => {
+                (count(row), columns.get(index).map_or(8, |one| column_bytes(one, row, 1).max(8)))
             }
             // Most characters have a byte, and none more than four.
             _ => (count(row), 4),
@@ -99,19 +99,19 @@ fn sum(sizes: impl Iterator<Item = i64>) -> i64 {
     sizes.fold(0, i64::saturating_add)
 }
 
-/// What an argument holds; a constant is the same in every row.
-fn bytes_of(arg: &ColumnarValue, rows: usize) -> i64 {
+/// Returns the size of an argument; a constant is the same in every row.
+fn argument_bytes(arg: &ColumnarValue, rows: usize) -> i64 {
     match arg {
-        ColumnarValue::Array(column) => bytes(column, 0, column.len()),
+        ColumnarValue::Array(column) => column_bytes(column, 0, column.len()),
         ColumnarValue::Scalar(scalar) => {
-            let one = scalar.to_array_of_size(1).map_or(0, |one| bytes(&one, 0, 1));
+            let one = scalar.to_array_of_size(1).map_or(0, |one| column_bytes(&one, 0, 1));
             one.saturating_mul(i64::try_from(rows).unwrap_or(i64::MAX))
         }
     }
 }
 
-/// What some rows of a column hold, however it lies in memory.
-fn bytes(column: &ArrayRef, from: usize, rows: usize) -> i64 {
+/// Returns the size of some rows of a column, whatever its layout in memory.
+fn column_bytes(column: &ArrayRef, from: usize, rows: usize) -> i64 {
     let rows_of = from..from + rows;
     let long = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     match column.data_type() {
@@ -136,18 +136,21 @@ fn bytes(column: &ArrayRef, from: usize, rows: usize) -> i64 {
             ) else {
                 return i64::MAX;
             };
-            bytes(list.values(), begin, end - begin).saturating_add(long(4 * rows))
+            column_bytes(list.values(), begin, end - begin).saturating_add(long(4 * rows))
         }
-        DataType::Struct(_) => sum(column.as_struct().columns().iter().map(|field| bytes(field, from, rows))),
+        DataType::Struct(_) => {
+            sum(column.as_struct().columns().iter().map(|field| column_bytes(field, from, rows)))
+        }
         _ => long(column.slice(from, rows).to_data().get_slice_memory_size().unwrap_or(rows << 10)),
     }
 }
 
 /// Texts with something replaced: in how many places at most, by the length of the text and of what is replaced.
-fn replaced(columns: &[ArrayRef], rows: usize, places: fn(i64, i64) -> i64) -> Vec<Size> {
+fn replacement_sizes(columns: &[ArrayRef], rows: usize, places: fn(i64, i64) -> i64) -> Vec<Size> {
     let [text, old, new, ..] = columns else { return Vec::new() };
     let worst = |row: usize| {
-        let (length, old, new) = (bytes(text, row, 1), bytes(old, row, 1), bytes(new, row, 1));
+        let (length, old, new) =
+            (column_bytes(text, row, 1), column_bytes(old, row, 1), column_bytes(new, row, 1));
         // One more, since nothing may be replaced before and behind each character.
         (1, length.saturating_add((places(length, old) + 1).saturating_mul(new)))
     };
@@ -155,21 +158,21 @@ fn replaced(columns: &[ArrayRef], rows: usize, places: fn(i64, i64) -> i64) -> V
 }
 
 /// Lists with something between their elements.
-fn joined(columns: &[ArrayRef], rows: usize) -> Vec<Size> {
+fn joined_list_sizes(columns: &[ArrayRef], rows: usize) -> Vec<Size> {
     let [list, between @ ..] = columns else { return Vec::new() };
     let size = |row: usize| {
-        let inside = bytes(list, row, 1);
-        let between = sum(between.iter().map(|text| bytes(text, row, 1)));
+        let inside = column_bytes(list, row, 1);
+        let between = sum(between.iter().map(|text| column_bytes(text, row, 1)));
         // An element takes four bytes of a list at least, if it is a text; else it is written in twenty characters.
         (1, inside.saturating_mul(5).saturating_add((inside / 4).saturating_mul(between)))
     };
     (0..rows).map(size).collect()
 }
 
-/// How many elements a series has: the distance, by the length of a step.
-fn series(columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
-    let ends: Vec<Int64Array> = columns.iter().take(2).map(points).collect::<Result<_>>()?;
-    let steps = columns.get(2).map(lengths).transpose()?;
+/// Returns the number of elements of each series: the distance, divided by the length of a step.
+fn series_sizes(columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
+    let ends: Vec<Int64Array> = columns.iter().take(2).map(series_bounds).collect::<Result<_>>()?;
+    let steps = columns.get(2).map(step_lengths).transpose()?;
     let value = |column: &Int64Array, row: usize| if column.is_valid(row) { column.value(row) } else { 0 };
     let count = |row: usize| {
         let (start, stop) = match ends.as_slice() {
@@ -185,7 +188,7 @@ fn series(columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
 }
 
 /// Numbers as they are; dates and times in microseconds.
-fn points(column: &ArrayRef) -> Result<Int64Array> {
+fn series_bounds(column: &ArrayRef) -> Result<Int64Array> {
     let in_micros = |zone| cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone));
     let numbers = match column.data_type() {
         DataType::Date32 | DataType::Date64 => cast(&in_micros(None)?, &DataType::Int64)?,
@@ -196,10 +199,10 @@ fn points(column: &ArrayRef) -> Result<Int64Array> {
 }
 
 /// Steps as numbers, or in microseconds; a month counts as its shortest.
-fn lengths(column: &ArrayRef) -> Result<Int64Array> {
+fn step_lengths(column: &ArrayRef) -> Result<Int64Array> {
     const DAY: i64 = 86_400_000_000;
     if !matches!(column.data_type(), DataType::Interval(_)) {
-        return points(column);
+        return series_bounds(column);
     }
     let steps = cast(column, &DataType::Interval(IntervalUnit::MonthDayNano))?;
     let Some(steps) = steps.as_any().downcast_ref::<IntervalMonthDayNanoArray>() else {

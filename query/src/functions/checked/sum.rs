@@ -21,17 +21,17 @@ const WIDE: DataType = DataType::Decimal128(38, 0);
 
 /// The function.
 pub(crate) fn function() -> AggregateUDF {
-    AggregateUDF::from(Sum { inner: sum_udaf() })
+    AggregateUDF::from(CheckedSum { inner: sum_udaf() })
 }
 
 /// The engine's `sum`, with more room for integers.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Sum {
+struct CheckedSum {
     inner: Arc<AggregateUDF>,
 }
 
 /// The result's type, where it needs more room while it is summed up.
-fn narrow(data_type: &DataType) -> Option<DataType> {
+fn narrow_type(data_type: &DataType) -> Option<DataType> {
     data_type.is_integer().then(|| data_type.clone())
 }
 
@@ -40,23 +40,23 @@ fn wide_field(field: &FieldRef) -> FieldRef {
 }
 
 /// As the result's type, or an error that says that it does not fit.
-fn narrowed(sum: &ArrayRef, narrow: &DataType) -> Result<ArrayRef> {
+fn narrow_sums(sum: &ArrayRef, narrow: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(sum, narrow, &options).map_err(|error| {
         datafusion::common::exec_datafusion_err!("Arithmetic overflow: the sum does not fit: {error}")
     })
 }
 
-fn widened(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+fn widen(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
     Ok(values.iter().map(|value| cast(value, &WIDE)).collect::<Result<_, _>>()?)
 }
 
-impl Sum {
-    fn wide<T>(
+impl CheckedSum {
+    fn with_wide_result<T>(
         mut args: AccumulatorArgs<'_>,
         make: impl FnOnce(AccumulatorArgs<'_>) -> Result<T>,
     ) -> Result<(T, Option<DataType>)> {
-        let narrow = narrow(args.return_field.data_type());
+        let narrow = narrow_type(args.return_field.data_type());
         if narrow.is_some() {
             args.return_field = wide_field(&args.return_field);
         }
@@ -64,7 +64,7 @@ impl Sum {
     }
 }
 
-impl AggregateUDFImpl for Sum {
+impl AggregateUDFImpl for CheckedSum {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -73,17 +73,17 @@ impl AggregateUDFImpl for Sum {
         self.inner.signature()
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(given)
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(argument_types)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let (inner, narrow) = Self::wide(args, |args| self.inner.accumulator(args))?;
-        Ok(one(inner, narrow))
+        let (inner, narrow) = Self::with_wide_result(args, |args| self.inner.accumulator(args))?;
+        Ok(with_narrowing(inner, narrow))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let is_narrow = narrow(args.return_field.data_type()).is_some();
+        let is_narrow = narrow_type(args.return_field.data_type()).is_some();
         let return_field =
             if is_narrow { wide_field(&args.return_field) } else { Arc::clone(&args.return_field) };
         self.inner.state_fields(StateFieldsArgs { return_field, ..args })
@@ -94,20 +94,22 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        let (inner, narrow) = Self::wide(args, |args| self.inner.create_groups_accumulator(args))?;
+        let (inner, narrow) =
+            Self::with_wide_result(args, |args| self.inner.create_groups_accumulator(args))?;
         Ok(match narrow {
-            Some(narrow) => Box::new(Groups { inner, narrow }),
+            Some(narrow) => Box::new(CheckedGroupsAccumulator { inner, narrow }),
             None => inner,
         })
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         // The engine has none for decimals that are distinct.
-        if let Some(narrow) = narrow(args.return_field.data_type()).filter(|_| args.is_distinct) {
-            return Ok(one(Box::new(DistinctWindow::default()), Some(narrow)));
+        if let Some(narrow) = narrow_type(args.return_field.data_type()).filter(|_| args.is_distinct) {
+            return Ok(with_narrowing(Box::new(DistinctWindow::default()), Some(narrow)));
         }
-        let (inner, narrow) = Self::wide(args, |args| self.inner.create_sliding_accumulator(args))?;
-        Ok(one(inner, narrow))
+        let (inner, narrow) =
+            Self::with_wide_result(args, |args| self.inner.create_sliding_accumulator(args))?;
+        Ok(with_narrowing(inner, narrow))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -127,28 +129,28 @@ impl AggregateUDFImpl for Sum {
     }
 }
 
-fn one(inner: Box<dyn Accumulator>, narrow: Option<DataType>) -> Box<dyn Accumulator> {
+fn with_narrowing(inner: Box<dyn Accumulator>, narrow: Option<DataType>) -> Box<dyn Accumulator> {
     match narrow {
-        Some(narrow) => Box::new(One { inner, narrow }),
+        Some(narrow) => Box::new(CheckedAccumulator { inner, narrow }),
         None => inner,
     }
 }
 
 /// The sum of one group.
 #[derive(Debug)]
-struct One {
+struct CheckedAccumulator {
     inner: Box<dyn Accumulator>,
     narrow: DataType,
 }
 
-impl Accumulator for One {
+impl Accumulator for CheckedAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.update_batch(&widened(values)?)
+        self.inner.update_batch(&widen(values)?)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let sum = self.inner.evaluate()?.to_array()?;
-        ScalarValue::try_from_array(&narrowed(&sum, &self.narrow)?, 0)
+        ScalarValue::try_from_array(&narrow_sums(&sum, &self.narrow)?, 0)
     }
 
     fn size(&self) -> usize {
@@ -164,7 +166,7 @@ impl Accumulator for One {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.inner.retract_batch(&widened(values)?)
+        self.inner.retract_batch(&widen(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -175,7 +177,7 @@ impl Accumulator for One {
 /// The sum of the different values of a window that moves over the rows.
 #[derive(Debug, Default)]
 struct DistinctWindow {
-    /// How often each value is in the window.
+    /// The number of occurrences of each value in the window.
     counts: HashMap<i128, usize>,
     sum: i128,
 }
@@ -235,12 +237,12 @@ impl Accumulator for DistinctWindow {
 }
 
 /// The sums of many groups.
-struct Groups {
+struct CheckedGroupsAccumulator {
     inner: Box<dyn GroupsAccumulator>,
     narrow: DataType,
 }
 
-impl GroupsAccumulator for Groups {
+impl GroupsAccumulator for CheckedGroupsAccumulator {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -248,11 +250,11 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> Result<()> {
-        self.inner.update_batch(&widened(values)?, groups, filter, count)
+        self.inner.update_batch(&widen(values)?, groups, filter, count)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        narrowed(&self.inner.evaluate(emit_to)?, &self.narrow)
+        narrow_sums(&self.inner.evaluate(emit_to)?, &self.narrow)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -264,7 +266,7 @@ impl GroupsAccumulator for Groups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.inner.convert_to_state(&widened(values)?, filter)
+        self.inner.convert_to_state(&widen(values)?, filter)
     }
 
     fn size(&self) -> usize {

@@ -1,4 +1,4 @@
-//! What there is to ask about: catalogs, schemas, tables with their columns. The engine itself is asked.
+//! Catalogs, schemas, and tables with their columns, as the engine reports them.
 
 use super::status::unwritable;
 use crate::engine::{CATALOG, SCHEMA};
@@ -14,12 +14,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tonic::Status;
 
-/// What kinds of tables there are: stored ones, views on them, and those that describe the others.
+/// The kinds of tables: stored ones, views on them, and those that describe the others.
 const TABLE: &str = "TABLE";
 const VIEW: &str = "VIEW";
 const SYSTEM: &str = "SYSTEM TABLE";
 
-/// What clients look for beside a column.
+/// The metadata of a column that clients look for.
 const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
 const REMARKS: &str = "ARROW:FLIGHT:SQL:REMARKS";
 
@@ -33,24 +33,24 @@ struct Listed {
     kind: &'static str,
 }
 
-pub(super) fn catalogs(asked: CommandGetCatalogs) -> Result<RecordBatch, Status> {
-    let mut rows = asked.into_builder();
+pub(super) fn catalogs(request: CommandGetCatalogs) -> Result<RecordBatch, Status> {
+    let mut rows = request.into_builder();
     rows.append(CATALOG);
     rows.build().map_err(failed)
 }
 
-pub(super) fn table_types(asked: CommandGetTableTypes) -> Result<RecordBatch, Status> {
-    let mut rows = asked.into_builder();
+pub(super) fn table_types(request: CommandGetTableTypes) -> Result<RecordBatch, Status> {
+    let mut rows = request.into_builder();
     for kind in [TABLE, VIEW, SYSTEM] {
         rows.append(kind);
     }
     rows.build().map_err(failed)
 }
 
-pub(super) async fn schemas(asked: CommandGetDbSchemas, session: &Session) -> Result<RecordBatch, Status> {
+pub(super) async fn schemas(request: CommandGetDbSchemas, session: &Session) -> Result<RecordBatch, Status> {
     let listed = listed(session).await?;
     let names: BTreeSet<&str> = listed.iter().map(|table| table.schema.as_str()).collect();
-    let mut rows = asked.into_builder();
+    let mut rows = request.into_builder();
     for name in names {
         rows.append(CATALOG, name);
     }
@@ -58,11 +58,11 @@ pub(super) async fn schemas(asked: CommandGetDbSchemas, session: &Session) -> Re
 }
 
 /// The tables that fit. Only those are planned, for their columns.
-pub(super) async fn tables(asked: CommandGetTables, session: &Session) -> Result<RecordBatch, Status> {
-    let names = CommandGetTables { include_schema: false, ..asked.clone() };
+pub(super) async fn tables(request: CommandGetTables, session: &Session) -> Result<RecordBatch, Status> {
+    let names = CommandGetTables { include_schema: false, ..request.clone() };
     let all = listed(session).await?;
     let fitting = fill(names, &all, |_| Ok(Arc::new(Schema::empty())))?;
-    if !asked.include_schema {
+    if !request.include_schema {
         return Ok(fitting);
     }
     let mut columns = HashMap::new();
@@ -72,15 +72,15 @@ pub(super) async fn tables(asked: CommandGetTables, session: &Session) -> Result
     }
     let none = Arc::new(Schema::empty());
     let of = |table: &Listed| columns.get(&(table.schema.clone(), table.name.clone())).unwrap_or(&none);
-    fill(asked, &all, |table| Ok(Arc::clone(of(table))))
+    fill(request, &all, |table| Ok(Arc::clone(of(table))))
 }
 
 fn fill(
-    asked: CommandGetTables,
+    request: CommandGetTables,
     tables: &[Listed],
     columns: impl Fn(&Listed) -> Result<SchemaRef, Status>,
 ) -> Result<RecordBatch, Status> {
-    let mut rows = asked.into_builder();
+    let mut rows = request.into_builder();
     for table in tables {
         let columns = columns(table)?;
         rows.append(CATALOG, &table.schema, &table.name, table.kind, &columns).map_err(failed)?;
@@ -114,14 +114,14 @@ async fn columns_of(schema: &str, table: &str, session: &Session) -> Result<Sche
     let described = session.describe(&text, None).await?;
     let field = |field: &Arc<Field>| {
         let about = if schema == SCHEMA { tables::columns::about(table, field.name()) } else { None };
-        let mut said = HashMap::from([(TYPE_NAME.to_owned(), types::name_of(field.data_type()))]);
+        let mut said = HashMap::from([(TYPE_NAME.to_owned(), types::postgres_name(field.data_type()))]);
         said.extend(about.map(|about| (REMARKS.to_owned(), about.to_owned())));
         field.as_ref().clone().with_metadata(said)
     };
     Ok(Arc::new(Schema::new(described.schema.fields().iter().map(field).collect::<Vec<_>>())))
 }
 
-/// The columns of the answer to a question about primary keys, of which there are none.
+/// The columns of a result about primary keys, of which there are none.
 pub(super) fn primary_keys() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("catalog_name"),
@@ -133,7 +133,7 @@ pub(super) fn primary_keys() -> SchemaRef {
     ]))
 }
 
-/// The columns of the answer to a question about foreign keys, of which there are none.
+/// The columns of a result about foreign keys, of which there are none.
 pub(super) fn foreign_keys() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("pk_catalog_name"),

@@ -1,4 +1,4 @@
-//! What a client holds in its hand between two calls: the statement, and the parameters that it has bound.
+//! The handle that a client keeps between two calls: the statement, and the parameters that it has bound.
 
 use super::ipc;
 use super::status::invalid;
@@ -36,7 +36,7 @@ impl Handle {
         Self::decode(bytes).map_err(|_| invalid("the ticket or handle is none of this server"))
     }
 
-    /// What a client gets.
+    /// Returns the bytes that a client gets.
     pub(super) fn bytes(&self) -> Bytes {
         self.encode_to_vec().into()
     }
@@ -72,7 +72,7 @@ impl Handle {
 async fn one_row(
     rows: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> Result<Option<RecordBatch>, Status> {
-    // A message of Flight brings its body along, whatever it says about it.
+    // The body is part of a Flight message, whatever length the message states.
     let checked = rows.map(|data| {
         let data = data?;
         ipc::check_message(&data.data_header, usize::MAX)?;

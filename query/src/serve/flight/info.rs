@@ -1,4 +1,4 @@
-//! What this server says of itself: what it can and cannot do, and what types it knows.
+//! The metadata of the server: its capabilities and its data types.
 
 use crate::limits::Limits;
 use arrow_flight::error::Result;
@@ -13,7 +13,7 @@ use arrow_flight::sql::{
 /// The version of the Arrow libraries that rows are written with.
 const ARROW_VERSION: &str = "59.3";
 
-/// What the server can and cannot do.
+/// Returns the features of the server.
 pub(super) fn server(limits: &Limits) -> Result<SqlInfoData> {
     let mut facts = SqlInfoDataBuilder::new();
     facts.append(SqlInfo::FlightSqlServerName, "Faultline");

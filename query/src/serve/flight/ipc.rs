@@ -7,7 +7,7 @@ use super::status::invalid;
 use arrow::ipc::{MessageHeader, root_as_message};
 use tonic::Status;
 
-/// What messages of a stream begin with.
+/// The first bytes of each message of a stream.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// Rejects a message that claims to be larger than it is.
@@ -88,9 +88,9 @@ mod tests {
         let last = whole.len() - 8;
         let taken: Vec<usize> = (1..last).filter(|length| check_stream(&whole[..*length]).is_ok()).collect();
         assert_eq!(taken.len(), 2, "only between two messages can a stream end: {taken:?}");
-        for (place, _) in whole.iter().enumerate() {
+        for (index, _) in whole.iter().enumerate() {
             let mut flipped = whole.clone();
-            flipped[place] ^= 0x80;
+            flipped[index] ^= 0x80;
             // Whatever it is taken for, it does not panic.
             let _ = check_stream(&flipped);
         }

@@ -2,13 +2,12 @@
 
 use super::handle::Handle;
 use super::status::{invalid, unwritable};
-use super::{AUTHORIZATION, Door, catalog, info};
+use super::{AUTHORIZATION, FlightSqlEndpoint, catalog, info};
 use crate::engine::Rows;
 use crate::error::QueryError;
 use crate::statement::{Description, StatementText};
-use crate::stats::Via;
+use crate::stats::Endpoint;
 use crate::worker::Session;
-use access::Credentials;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -32,6 +31,7 @@ use arrow_flight::{
     SchemaAsIpc, Ticket,
 };
 use async_trait::async_trait;
+use auth::Credentials;
 use bytes::Bytes;
 use datafusion::common::ParamValues;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
@@ -42,15 +42,15 @@ use tonic::{Request, Response, Status, Streaming};
 /// Bytes of one message to a client, about: most clients take 4 MiB, some 16.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-type Data = Response<<Door as FlightService>::DoGetStream>;
+type Data = Response<<FlightSqlEndpoint as FlightService>::DoGetStream>;
 type Info = Response<FlightInfo>;
 
-impl Door {
+impl FlightSqlEndpoint {
     pub(super) fn session(&self) -> Session {
-        self.service.session(Via::Flight)
+        self.service.session(Endpoint::Flight)
     }
 
-    /// What is known of the statement of a handle, with its parameters where they are bound.
+    /// Describes the statement of a handle, with its parameters if they are bound.
     pub(super) async fn described(&self, handle: &Handle) -> Result<Description, Status> {
         let text = StatementText::plain(handle.statement.as_str());
         Ok(self.session().describe(&text, handle.parameters()?.as_ref()).await?)
@@ -87,7 +87,7 @@ fn encoded(
     Response::new(data.boxed())
 }
 
-/// Says where an answer is to be had: here, for this ticket.
+/// Returns the location of a result: this server, for this ticket.
 fn found(
     request: Request<FlightDescriptor>,
     schema: &Schema,
@@ -105,10 +105,10 @@ fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {
     message.map(|message| message.0).map_err(|error| unwritable(&error))
 }
 
-/// The columns that parameters come in. One whose type cannot be known is taken as text.
+/// The schema of the parameters. A parameter whose type cannot be inferred is a text.
 fn parameters_of(described: Description) -> Schema {
-    let field = |(place, data_type): (usize, Option<DataType>)| {
-        Field::new(format!("${}", place + 1), data_type.unwrap_or(DataType::Utf8), true)
+    let field = |(index, data_type): (usize, Option<DataType>)| {
+        Field::new(format!("${}", index + 1), data_type.unwrap_or(DataType::Utf8), true)
     };
     let types = described.parameters.into_iter().map(|parameter| parameter.inferred);
     Schema::new(types.enumerate().map(field).collect::<Vec<_>>())
@@ -118,7 +118,7 @@ fn empty(schema: SchemaRef) -> Data {
     whole(RecordBatch::new_empty(schema))
 }
 
-/// The guard refuses whatever changes something; what passes it was sent to the wrong place.
+/// The guard rejects statements that change something; a query does not belong into an update call.
 async fn no_update(session: Session, statement: &str) -> Status {
     match session.describe(&StatementText::plain(statement), None).await {
         Err(error) => error.into(),
@@ -131,17 +131,17 @@ fn statement_of(ticket: &TicketStatementQuery) -> Result<Handle, Status> {
 }
 
 #[async_trait]
-impl FlightSqlService for Door {
+impl FlightSqlService for FlightSqlEndpoint {
     type FlightService = Self;
 
-    /// Whoever is here was admitted. A password is the token that later calls bring along.
+    /// The middleware has already authenticated the client. The password is the token that later calls send.
     async fn do_handshake(
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Pin<Box<dyn Stream<Item = Result<HandshakeResponse, Status>> + Send>>>, Status> {
         let headers = request.metadata().clone().into_headers();
-        let token = match access::credentials(&headers) {
-            Credentials::Token(token) if self.gate.asks() => token.into_owned(),
+        let token = match Credentials::from_headers(&headers) {
+            Credentials::Token(token) if self.authenticator.requires_token() => token.into_owned(),
             _ => "anyone".to_owned(),
         };
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
@@ -246,7 +246,7 @@ impl FlightSqlService for Door {
         ingest: CommandStatementIngest,
         _: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
-        Err(QueryError::refused(&format!("writing to '{}'", ingest.table)).into())
+        Err(QueryError::read_only(&format!("writing to '{}'", ingest.table)).into())
     }
 
     async fn do_put_error_callback(
@@ -261,7 +261,7 @@ impl FlightSqlService for Door {
         Err(Status::unimplemented(format!("there is no answer to {}", message.type_url)))
     }
 
-    /// There is nothing to cancel by: whoever hangs up stops his query.
+    /// There is no cancel call, because a client stops a query by disconnecting.
     async fn do_action_cancel_query(
         &self,
         _: ActionCancelQueryRequest,
@@ -415,6 +415,6 @@ impl FlightSqlService for Door {
         Ok(empty(catalog::foreign_keys()))
     }
 
-    /// What the server says of itself is fixed.
+    /// The metadata of the server is fixed.
     async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
 }

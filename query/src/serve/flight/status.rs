@@ -1,4 +1,4 @@
-//! Why there is no answer, as gRPC says it: a code for programs, and what, where and what to do for people.
+//! Errors as gRPC statuses: a code for programs, and for people what was wrong, where, and what to do.
 
 use crate::error::{Kind, Limit, QueryError};
 use arrow::error::ArrowError;

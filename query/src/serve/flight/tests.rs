@@ -1,4 +1,4 @@
-//! The door without a network: what it answers, and whom it lets in.
+//! The endpoint without a network: its responses and its authorization.
 
 use super::handle::Handle;
 use super::*;
@@ -32,7 +32,7 @@ async fn a_handle_carries_the_statement_and_one_row_of_parameters() {
     assert!(Handle::new(String::new()).parameters().unwrap().is_none());
 }
 
-/// Eight bytes of a compressed buffer could ask for all memory of the server.
+/// Eight bytes of a compressed buffer could claim all memory of the server.
 #[tokio::test]
 async fn compressed_parameters_are_rejected_before_they_are_decoded() {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();

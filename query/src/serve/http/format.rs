@@ -8,7 +8,7 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::{csv, json};
 use axum::http::{HeaderMap, header};
 
-/// What an answer is written in.
+/// The format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
@@ -31,7 +31,7 @@ impl Format {
         let accept = accept.to_str().unwrap_or_default();
         let media = |wanted: &str| {
             let name = wanted.split(';').next().unwrap_or_default().trim();
-            MEDIA.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
+            MEDIA.iter().find(|(media, _)| media.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
         };
         accept.split(',').find_map(media).ok_or_else(|| {
             QueryError::new(Kind::Invalid, format!("'{accept}' is nothing that answers come in"))
@@ -64,7 +64,7 @@ impl Writer {
             }
             Format::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(Vec::new());
-                // An empty answer has a header too.
+                // An empty result has a header too.
                 writer.write(&without_lists(&RecordBatch::new_empty(schema.clone().into()))?)?;
                 Self::Csv(Box::new(writer))
             }

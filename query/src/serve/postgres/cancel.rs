@@ -1,72 +1,72 @@
-//! Who may stop which query: a client that wants its query stopped says so on a second connection, with the number and
-//! the secret that it was given on the first.
+//! Cancel requests: a client that wants to stop its query connects a second time, and sends the number and the secret that
+//! it got on the first connection.
 
-use super::failure::Failure;
+use super::error::PgError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Every connection that can be told to stop.
+/// The connections whose queries can be cancelled.
 #[derive(Debug, Default)]
-pub(super) struct Cancels {
+pub(super) struct CancelRegistry {
     next: AtomicI32,
-    alarms: Mutex<HashMap<i32, Alarm>>,
+    targets: Mutex<HashMap<i32, CancelTarget>>,
 }
 
 #[derive(Debug)]
-struct Alarm {
+struct CancelTarget {
     secret: i32,
-    /// Counts how often it rang.
-    rings: watch::Sender<u64>,
+    /// Counts the cancel requests.
+    requests: watch::Sender<u64>,
 }
 
-/// A connection's place among them, until it is dropped.
+/// The registration of a connection, which ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Registered {
-    cancels: Arc<Cancels>,
+pub(super) struct CancelKey {
+    cancels: Arc<CancelRegistry>,
     pub(super) number: i32,
     pub(super) secret: i32,
-    /// Changes when the client wants its query stopped.
-    pub(super) alarm: watch::Receiver<u64>,
+    /// Changes with every cancel request.
+    pub(super) requested: watch::Receiver<u64>,
 }
 
-impl Cancels {
-    /// A place for a connection.
-    pub(super) fn register(self: &Arc<Self>) -> Result<Registered, Failure> {
+impl CancelRegistry {
+    /// Registers a connection.
+    pub(super) fn register(self: &Arc<Self>) -> Result<CancelKey, PgError> {
         let mut secret = [0; 4];
         getrandom::fill(&mut secret)
-            .map_err(|error| Failure::fatal("XX000", format!("no random number: {error}")))?;
+            .map_err(|error| PgError::fatal("XX000", format!("no random number: {error}")))?;
         let secret = i32::from_be_bytes(secret);
-        let (rings, alarm) = watch::channel(0);
-        let mut alarms = self.alarms();
-        // Numbers come round one day; one that is in use is passed over.
+        let (requests, requested) = watch::channel(0);
+        let mut targets = self.targets();
+        // Numbers wrap around one day; those in use are skipped.
         let number = loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed) & i32::MAX;
-            if !alarms.contains_key(&number) {
+            if !targets.contains_key(&number) {
                 break number;
             }
         };
-        alarms.insert(number, Alarm { secret, rings });
-        drop(alarms);
-        Ok(Registered { cancels: Arc::clone(self), number, secret, alarm })
+        targets.insert(number, CancelTarget { secret, requests });
+        drop(targets);
+        Ok(CancelKey { cancels: Arc::clone(self), number, secret, requested })
     }
 
-    /// Stops what a connection is running. Nobody is told whether there was anything.
+    /// Cancels the query of a connection. The protocol has no response, whether there was one or not.
     pub(super) fn cancel(&self, number: i32, secret: i32) {
-        if let Some(alarm) = self.alarms().get(&number).filter(|alarm| alarm.secret == secret) {
-            alarm.rings.send_modify(|rings| *rings += 1);
+        if let Some(requested) = self.targets().get(&number).filter(|requested| requested.secret == secret) {
+            requested.requests.send_modify(|requests| *requests += 1);
         }
     }
 
-    fn alarms(&self) -> MutexGuard<'_, HashMap<i32, Alarm>> {
-        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn targets(&self) -> MutexGuard<'_, HashMap<i32, CancelTarget>> {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Registered {
+impl Drop for CancelKey {
     fn drop(&mut self) {
-        self.cancels.alarms().remove(&self.number);
+        self.cancels.targets().remove(&self.number);
     }
 }
 
@@ -76,16 +76,17 @@ mod tests {
 
     #[test]
     fn only_who_knows_the_secret_stops_a_query() {
-        let cancels = Arc::new(Cancels::default());
-        let (one, mut other) = (cancels.register().expect("a place"), cancels.register().expect("a place"));
+        let cancels = Arc::new(CancelRegistry::default());
+        let (one, mut other) =
+            (cancels.register().expect("a registration"), cancels.register().expect("a registration"));
         cancels.cancel(one.number, one.secret.wrapping_add(1));
         cancels.cancel(other.number, other.secret);
-        assert!(!one.alarm.has_changed().expect("a sender"));
-        assert!(other.alarm.has_changed().expect("a sender"));
-        other.alarm.mark_unchanged();
+        assert!(!one.requested.has_changed().expect("a sender"));
+        assert!(other.requested.has_changed().expect("a sender"));
+        other.requested.mark_unchanged();
         let (number, secret) = (other.number, other.secret);
         drop(other);
         cancels.cancel(number, secret);
-        assert_eq!(cancels.alarms().len(), 1);
+        assert_eq!(cancels.targets().len(), 1);
     }
 }

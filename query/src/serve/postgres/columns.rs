@@ -1,8 +1,8 @@
-//! Rows in the types and formats of the PostgreSQL protocol.
+//! Encodes rows in the types and formats of the PostgreSQL protocol.
 //!
-//! What has no counterpart there goes as text, so that every answer can be sent.
+//! Values of other types are sent as text, so that every result can be sent.
 
-use super::failure::Failure;
+use super::error::PgError;
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -16,22 +16,23 @@ use pgwire::error::PgWireError;
 use pgwire::messages::data::{DataRow, RowDescription};
 use std::sync::Arc;
 
-/// The columns of an answer.
+/// The columns of a result.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
-    /// As they are encoded.
+    /// The types and formats in which they are sent.
     fields: Arc<Vec<FieldInfo>>,
-    /// What they are turned into before that.
+    /// The types that they are converted to before they are encoded.
     types: Vec<DataType>,
 }
 
 impl Columns {
-    /// The columns of a schema, under names of their own if there are any, in the formats that were asked for: none for text, one for all, or one each.
-    pub(super) fn new(schema: &Schema, names: Option<&[String]>, formats: &[i16]) -> Result<Self, Failure> {
+    /// Returns the columns of a schema with these names, if there are any. The formats are those of the protocol: none for
+    /// text, one for all columns, or one for each.
+    pub(super) fn new(schema: &Schema, names: Option<&[String]>, formats: &[i16]) -> Result<Self, PgError> {
         if formats.len() > 1 && formats.len() != schema.fields().len() {
             let message =
                 format!("{} formats were given for {} columns", formats.len(), schema.fields().len());
-            return Err(Failure::error("08P01", message));
+            return Err(PgError::error("08P01", message));
         }
         let names = names.filter(|names| names.len() == schema.fields().len());
         let format = |place: usize| {
@@ -49,27 +50,27 @@ impl Columns {
         Ok(Self { fields: Arc::new(fields), types })
     }
 
-    /// One column of text.
+    /// Returns one column of text.
     pub(super) fn text(name: &str) -> Self {
         let field = FieldInfo::new(name.to_owned(), None, None, Type::TEXT, FieldFormat::Text);
         Self { fields: Arc::new(vec![field.with_type_size(-1)]), types: vec![DataType::Utf8] }
     }
 
-    /// What the client is told of them.
+    /// Returns the message that describes the columns.
     pub(super) fn description(&self) -> RowDescription {
         RowDescription::new(self.fields.iter().map(Into::into).collect())
     }
 
-    /// A batch, ready to be encoded row by row.
-    pub(super) fn encode(&self, batch: &RecordBatch) -> Result<Encoding, Failure> {
-        let columns = batch.columns().iter().zip(&self.types).map(|(column, wire)| turned(column, wire));
+    /// Returns an encoder for the rows of a batch.
+    pub(super) fn encode(&self, batch: &RecordBatch) -> Result<BatchEncoder, PgError> {
+        let columns = batch.columns().iter().zip(&self.types).map(|(column, wire)| convert(column, wire));
         let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| unwritable(&error))?;
         let field = |(column, info): (&ArrayRef, &FieldInfo)| {
             Field::new(info.name(), column.data_type().clone(), true)
         };
         let types = columns.iter().zip(self.fields.iter()).map(field).collect();
         let encoder = DataRowEncoder::new(Arc::clone(&self.fields));
-        Ok(Encoding {
+        Ok(BatchEncoder {
             columns,
             types,
             fields: Arc::clone(&self.fields),
@@ -80,8 +81,8 @@ impl Columns {
     }
 }
 
-/// A batch on its way.
-pub(super) struct Encoding {
+/// Encodes a batch row by row.
+pub(super) struct BatchEncoder {
     columns: Vec<ArrayRef>,
     types: Vec<Field>,
     fields: Arc<Vec<FieldInfo>>,
@@ -90,15 +91,15 @@ pub(super) struct Encoding {
     next: usize,
 }
 
-impl Encoding {
-    /// The rest of it, in the formats of other columns.
+impl BatchEncoder {
+    /// Encodes the remaining rows in the formats of these columns.
     pub(super) fn continued(self, columns: &Columns) -> Self {
         let fields = Arc::clone(&columns.fields);
         Self { encoder: DataRowEncoder::new(Arc::clone(&fields)), fields, ..self }
     }
 
-    /// The next row.
-    pub(super) fn next(&mut self) -> Option<Result<DataRow, Failure>> {
+    /// Encodes the next row.
+    pub(super) fn next(&mut self) -> Option<Result<DataRow, PgError>> {
         if self.next == self.rows {
             return None;
         }
@@ -119,20 +120,20 @@ impl Encoding {
     }
 }
 
-fn unwritable(error: &ArrowError) -> Failure {
-    Failure::error("22000", format!("the answer cannot be written: {error}")).hint("cast the column to text")
+fn unwritable(error: &ArrowError) -> PgError {
+    PgError::error("22000", format!("the result cannot be encoded: {error}")).hint("cast the column to text")
 }
 
-fn unsendable(column: &str, error: PgWireError) -> Failure {
+fn unsendable(column: &str, error: PgWireError) -> PgError {
     let reason = match error {
         PgWireError::UserError(info) => info.message,
         other => other.to_string(),
     };
-    Failure::error("22000", format!("column '{column}' cannot be written: {reason}"))
+    PgError::error("22000", format!("column '{column}' cannot be encoded: {reason}"))
         .hint("cast it to text or to double precision")
 }
 
-/// The type that values are turned into before they are encoded.
+/// The type that values are converted to before they are encoded.
 fn wire_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Int8 => DataType::Int16,
@@ -163,7 +164,7 @@ fn is_simple(data_type: &DataType) -> bool {
         )
 }
 
-fn turned(column: &ArrayRef, wire: &DataType) -> Result<ArrayRef, ArrowError> {
+fn convert(column: &ArrayRef, wire: &DataType) -> Result<ArrayRef, ArrowError> {
     if column.data_type() == wire {
         return Ok(Arc::clone(column));
     }
@@ -177,7 +178,7 @@ fn turned(column: &ArrayRef, wire: &DataType) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new((0..column.len()).map(text).collect::<Result<StringArray, _>>()?))
 }
 
-/// The bytes of a value of a type; -1 when they vary.
+/// The size of the values of a type; -1 when it varies.
 fn size(wire: &Type) -> i16 {
     match *wire {
         Type::BOOL => 1,

@@ -1,71 +1,71 @@
-//! What a statement asks for: rows, or something of the connection itself, which is answered here and not by the engine.
+//! The commands of a text: queries, which the engine runs, and commands that concern the session itself, such as `SET`.
 
-use super::names;
+use super::column_names;
 use crate::error::{Kind, QueryError};
-use crate::guard;
+use crate::guard::ReadOnlyStatement;
 use crate::limits::Limits;
 use datafusion::sql::parser::{ResetStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, DiscardObject, Expr, FetchDirection, ObjectName, Query, Set, Value,
 };
 
-/// What a statement asks for.
+/// A command of a client.
 #[derive(Debug, Clone)]
 pub(super) enum Command {
-    /// Rows.
-    Query(Question),
+    /// A statement that returns rows.
+    Query(QueryStatement),
     Begin,
     Commit,
     Rollback,
-    /// Back to a savepoint: there is nothing to undo, but a failed transaction goes on.
+    /// Returns to a savepoint: there is nothing to undo, but a failed transaction continues.
     RollbackTo,
-    /// Nothing but this answer: there is nothing to go back to.
-    Said(&'static str),
-    /// A new value, or the default again.
+    /// Has no effect; the client gets this command tag.
+    NoOp(&'static str),
+    /// Sets a setting to a value, or to its default.
     Set {
         name: String,
         value: Option<String>,
         local: bool,
     },
-    /// The default of one setting, or of all.
+    /// Resets one setting, or all.
     Reset(Option<String>),
     Show(String),
-    /// Forgets everything, or nothing.
+    /// Discards the whole state of the session (`ALL`), or nothing.
     Discard(bool),
-    /// Forgets one statement, or all.
+    /// Removes one prepared statement, or all.
     Deallocate(Option<String>),
     /// Closes one cursor, or all.
     Close(Option<String>),
     Declare {
         name: String,
         hold: bool,
-        question: Question,
+        query: QueryStatement,
     },
-    /// The next rows of a cursor; all that are left when there is no number.
+    /// Returns the next rows of a cursor; without a number, all remaining rows.
     Fetch {
         name: String,
         count: Option<usize>,
     },
 }
 
-/// A statement that gives rows.
+/// A statement that returns rows.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) statement: Box<Statement>,
-    /// What the columns are called, when the statement tells.
+pub(super) struct QueryStatement {
+    pub(super) statement: Box<ReadOnlyStatement>,
+    /// The names of the columns, if the statement determines them.
     pub(super) names: Option<Vec<String>>,
 }
 
-impl Question {
-    /// A question, if it may be asked.
+impl QueryStatement {
+    /// Accepts a statement that passes the guard.
     fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
-        guard::allow(&statement, limits)?;
-        Ok(Self { names: names::of(&statement), statement: Box::new(statement) })
+        let names = column_names::of_statement(&statement);
+        Ok(Self { names, statement: Box::new(ReadOnlyStatement::check(statement, limits)?) })
     }
 }
 
 impl Command {
-    /// What a statement asks for, if it is allowed.
+    /// Returns the command of a statement, if it is allowed.
     pub(super) fn of(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
         let own = match &statement {
             Statement::Statement(sql) => Self::of_sql(sql, limits)?,
@@ -74,7 +74,7 @@ impl Command {
         };
         match own {
             Some(command) => Ok(command),
-            None => Question::of(statement, limits).map(Self::Query),
+            None => QueryStatement::of(statement, limits).map(Self::Query),
         }
     }
 
@@ -85,15 +85,15 @@ impl Command {
             Sql::Commit { .. } => Self::Commit,
             Sql::Rollback { savepoint: None, .. } => Self::Rollback,
             Sql::Rollback { .. } => Self::RollbackTo,
-            Sql::Savepoint { .. } => Self::Said("SAVEPOINT"),
-            Sql::ReleaseSavepoint { .. } => Self::Said("RELEASE"),
+            Sql::Savepoint { .. } => Self::NoOp("SAVEPOINT"),
+            Sql::ReleaseSavepoint { .. } => Self::NoOp("RELEASE"),
             Sql::Set(set) => Self::of_set(set)?,
             Sql::ShowVariable { variable } => {
                 let words: Vec<_> = variable.iter().map(|word| word.value.to_lowercase()).collect();
                 match words.join(" ").as_str() {
                     "transaction isolation level" => Self::Show("transaction_isolation".to_owned()),
                     "time zone" => Self::Show("TimeZone".to_owned()),
-                    // The engine's own.
+                    // The engine has this statement itself.
                     "all" => return Ok(None),
                     _ => Self::Show(words.join(".")),
                 }
@@ -125,26 +125,26 @@ impl Command {
                 value: Some(charset_name.value.clone()),
                 local: false,
             }),
-            // Whatever it is: there is nothing in a transaction but reading.
-            Set::SetTransaction { snapshot: None, .. } => Ok(Self::Said("SET")),
+            // Every mode is accepted, because transactions only read.
+            Set::SetTransaction { snapshot: None, .. } => Ok(Self::NoOp("SET")),
             other => {
                 let words = other.to_string();
                 let words: Vec<_> = words.split_whitespace().take(2).collect();
-                Err(QueryError::refused(&words.join(" ")))
+                Err(QueryError::read_only(&words.join(" ")))
             }
         }
     }
 
     fn of_declare(cursors: &[ast::Declare], limits: &Limits) -> Result<Self, QueryError> {
-        let [cursor] = cursors else { return Err(QueryError::refused("DECLARE")) };
+        let [cursor] = cursors else { return Err(QueryError::read_only("DECLARE")) };
         let ([name], Some(query)) = (cursor.names.as_slice(), &cursor.for_query) else {
-            return Err(QueryError::refused("DECLARE without a cursor"));
+            return Err(QueryError::read_only("DECLARE without a cursor"));
         };
         if cursor.scroll == Some(true) {
             return Err(backwards());
         }
-        let question = Question::of(query_statement(query), limits)?;
-        Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), question })
+        let query = QueryStatement::of(query_statement(query), limits)?;
+        Ok(Self::Declare { name: name.value.clone(), hold: cursor.hold == Some(true), query })
     }
 }
 
@@ -156,7 +156,7 @@ fn backwards() -> QueryError {
     QueryError::new(Kind::Invalid, "cursors only go forward").hint("FETCH FORWARD, NEXT or ALL")
 }
 
-/// How many rows a cursor is to give.
+/// The number of rows that a `FETCH` returns.
 fn count(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
     match direction {
         FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
@@ -178,7 +178,7 @@ fn name_of(name: &ObjectName) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The new value of a setting; none for the default.
+/// The new value of a setting; `None` for the default.
 fn value_of(values: &[Expr]) -> Option<String> {
     let text = |value: &Expr| match value {
         Expr::Value(value) => match &value.value {

@@ -1,113 +1,116 @@
-//! One connection: startup, then message after message, until one of the two has enough.
+//! One connection: it starts a session, and then handles message after message until the client, the server or a limit
+//! ends it.
 
-use super::conversation::Conversation;
-use super::failure::Failure;
-use super::inbox::Inbox;
-use super::outbox::Outbox;
-use super::startup::{self, Turned};
-use super::wire::{self, Wire};
-use super::{Door, Starting};
-use access::Denied;
+use super::PostgresServer;
+use super::error::PgError;
+use super::reader::MessageReader;
+use super::session::PostgresSession;
+use super::startup::{self, StartupError};
+use super::tls_negotiation::{self, NegotiatedStream};
+use super::writer::MessageWriter;
+use auth::Denial;
+use auth::listener::{Connection, ConnectionHandler};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a client may take to say who it is.
-const STARTUP: Duration = Duration::from_secs(10);
-/// How long a client that is told goodbye may take to hear it.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// How long a client may take to start a session.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to read the last message.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves one client.
-pub(super) async fn serve(
-    socket: TcpStream,
-    door: Arc<Door>,
-    starting: Starting,
-    mut stop: watch::Receiver<bool>,
-) {
-    // Slower without it, but as right.
-    socket.set_nodelay(true).ok();
-    let until = Instant::now() + STARTUP;
-    let agreed = tokio::select! {
-        agreed = tokio::time::timeout_at(until, wire::agree(&door, socket)) => agreed,
-        () = stopped(&mut stop) => return,
-    };
-    let Ok(Ok(Wire { incoming, outgoing, came, is_encrypted })) = agreed else { return };
-    let mut inbox = Inbox::new(came, incoming, door.longest_message());
-    let mut outbox = Outbox::new(outgoing);
-    let welcome = startup::welcome(&door, &mut inbox, &mut outbox, is_encrypted, starting.address);
-    let welcome = tokio::select! {
-        welcome = tokio::time::timeout_at(until, welcome) => welcome,
-        () = stopped(&mut stop) => Ok(Err(stopping().into())),
-    };
-    drop(starting);
-    let guest = match welcome {
-        Ok(Ok(guest)) => guest,
-        Ok(Err(Turned::Down(failure))) => return farewell(&mut outbox, &failure).await,
-        Ok(Err(Turned::Away)) | Err(_) => return,
-    };
-    let client = guest.client.clone();
-    let idle = door.service.limits().idle;
-    let mut conversation = Conversation::new(door, guest, outbox);
-    let failure = tokio::select! {
-        failure = converse(&mut conversation, &mut inbox, &mut stop, idle) => failure,
-        // With the conversation goes what it was running; what it has put in the outbox are whole messages.
-        denied = client.revoked() => Some(revoked(&denied)),
-    };
-    match failure {
-        Some(failure) => farewell(conversation.outbox(), &failure).await,
-        None => drop(tokio::time::timeout(GOODBYE, conversation.outbox().close()).await),
+impl ConnectionHandler for PostgresServer {
+    async fn handle(self: Arc<Self>, connection: Connection) {
+        let Connection { stream, address, tls, permit, mut closing, .. } = connection;
+        // Without this option responses are slower, and no less correct.
+        stream.set_nodelay(true).ok();
+        let deadline = Instant::now() + STARTUP_TIMEOUT;
+        let negotiation = tls_negotiation::negotiate(tls.as_deref(), stream);
+        let negotiated = tokio::select! {
+            negotiated = tokio::time::timeout_at(deadline, negotiation) => negotiated,
+            () = stopped(&mut closing) => return,
+        };
+        let Ok(Ok(NegotiatedStream { incoming, outgoing, received, is_encrypted })) = negotiated else {
+            return;
+        };
+        let mut reader = MessageReader::new(received, incoming, self.max_message_bytes());
+        let mut writer = MessageWriter::new(outgoing);
+        let needs_tls = tls.is_some() && !is_encrypted;
+        let startup = startup::start_session(&self, &mut reader, &mut writer, needs_tls, address);
+        let started = tokio::select! {
+            started = tokio::time::timeout_at(deadline, startup) => started,
+            () = stopped(&mut closing) => Ok(Err(stopping().into())),
+        };
+        // The session has a permit of its own.
+        drop(permit);
+        let started = match started {
+            Ok(Ok(started)) => started,
+            Ok(Err(StartupError::Rejected(error))) => return send_final_error(&mut writer, &error).await,
+            Ok(Err(StartupError::Disconnected)) | Err(_) => return,
+        };
+        let client = started.client.clone();
+        let idle = self.service.limits().idle;
+        let mut session = PostgresSession::new(self, started, writer);
+        let error = tokio::select! {
+            error = handle_messages(&mut session, &mut reader, &mut closing, idle) => error,
+            // Dropping the future stops a running query. The writer holds whole messages only.
+            denial = client.revoked() => Some(revoked(&denial)),
+        };
+        match error {
+            Some(error) => send_final_error(session.writer(), &error).await,
+            None => drop(tokio::time::timeout(CLOSE_TIMEOUT, session.writer().close()).await),
+        }
     }
 }
 
-/// Answers message after message; returns what the client is told at the end, if there is anything to tell.
-async fn converse(
-    conversation: &mut Conversation,
-    inbox: &mut Inbox,
+/// Handles message after message. Returns the error that the client gets at the end, if there is one.
+async fn handle_messages(
+    session: &mut PostgresSession,
+    reader: &mut MessageReader,
     stop: &mut watch::Receiver<bool>,
     idle: Duration,
-) -> Option<Failure> {
+) -> Option<PgError> {
     loop {
         let received = tokio::select! {
-            received = inbox.next() => received,
+            received = reader.next() => received,
             () = stopped(stop) => return Some(stopping()),
             () = tokio::time::sleep(idle) => return Some(idle_for(idle)),
         };
-        let answered = tokio::select! {
-            answered = conversation.answer(received) => answered,
-            // With the conversation goes what it was running.
-            () = inbox.closed() => return None,
+        let result = tokio::select! {
+            result = session.handle(received) => result,
+            // Dropping the future stops a running query.
+            () = reader.closed() => return None,
         };
-        if !matches!(answered, Ok(true)) {
+        if !matches!(result, Ok(true)) {
             return None;
         }
     }
 }
 
-/// Ready when the server stops.
+/// Waits until the server stops.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the server has gone already.
+    // An error means that the accept loop has already ended.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-fn stopping() -> Failure {
-    Failure::fatal("57P01", "the server is stopping")
+fn stopping() -> PgError {
+    PgError::fatal("57P01", "the server is stopping")
 }
 
-fn idle_for(idle: Duration) -> Failure {
+fn idle_for(idle: Duration) -> PgError {
     let message = format!("the session was idle for {} s", idle.as_secs());
-    Failure::fatal("57P05", message).hint("connect again; --query-idle sets how long a session may be idle")
+    PgError::fatal("57P05", message).hint("connect again; --query-idle sets how long a session may be idle")
 }
 
-fn revoked(denied: &Denied) -> Failure {
-    let message = format!("the session ends because its token was revoked: {denied}");
-    Failure::fatal("57P01", message).hint("connect again with a token of the scope query")
+fn revoked(denial: &Denial) -> PgError {
+    let message = format!("the session ends because its token was revoked: {denial}");
+    PgError::fatal("57P01", message).hint("connect again with a token of the scope query")
 }
 
-async fn farewell(outbox: &mut Outbox, failure: &Failure) {
-    if outbox.put(&Reply::ErrorResponse(failure.response())).is_ok() {
-        drop(tokio::time::timeout(GOODBYE, outbox.close()).await);
+async fn send_final_error(writer: &mut MessageWriter, error: &PgError) {
+    if writer.write(&Reply::ErrorResponse(error.response())).is_ok() {
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, writer.close()).await);
     }
 }

@@ -1,9 +1,9 @@
-//! What clients say, read from bytes.
+//! The messages of clients, parsed from bytes.
 //!
-//! What always holds: no bytes make this panic, whatever their lengths claim. That is why reading is ours, while
-//! writing is `pgwire`'s: its readers trust the counts inside a message.
+//! What must always hold: no bytes make the parser panic, whatever lengths they state. Therefore messages of clients are
+//! parsed here, while those to clients are encoded by `pgwire`, whose parsers trust the counts inside a message.
 
-use super::failure::Failure;
+use super::error::PgError;
 use bytes::{Buf, Bytes};
 
 /// A message after startup.
@@ -25,13 +25,13 @@ pub(super) enum Message {
     Flush,
     Sync,
     Terminate,
-    /// A password, or a message of SASL: which of them is known to who has asked.
+    /// A password or a SASL message; the authentication step knows which.
     Password(Bytes),
-    /// Left over from a COPY that was refused.
+    /// Data of a `COPY` that was rejected.
     Copy,
 }
 
-/// Values for a statement, and the formats of its answer.
+/// The values of a statement, and the formats of its result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) portal: String,
@@ -41,7 +41,7 @@ pub(super) struct Bind {
     pub(super) results: Vec<i16>,
 }
 
-/// What is described or closed.
+/// The object of a `Describe` or `Close` message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Statement(String),
@@ -49,8 +49,8 @@ pub(super) enum Target {
 }
 
 impl Message {
-    /// Reads the body of a message; `None` for a kind that does not exist.
-    pub(super) fn read(kind: u8, body: Bytes) -> Option<Result<Self, Failure>> {
+    /// Parses the body of a message; `None` for an unknown message type.
+    pub(super) fn read(kind: u8, body: Bytes) -> Option<Result<Self, PgError>> {
         let body = Body(body);
         Some(match kind {
             b'Q' => body.query(),
@@ -68,7 +68,7 @@ impl Message {
         })
     }
 
-    /// Whether an error in it is followed by silence until the client says `Sync`.
+    /// Whether messages are skipped after an error in this one until the client sends `Sync`.
     pub(super) fn is_followed_by_sync(&self) -> bool {
         matches!(
             self,
@@ -81,31 +81,31 @@ impl Message {
         )
     }
 
-    /// Whether an error in a message of this kind is followed by silence until the client says `Sync`.
+    /// Whether messages are skipped after an error in a message of this type until the client sends `Sync`.
     pub(super) fn is_extended(kind: u8) -> bool {
         b"PBDECH".contains(&kind)
     }
 }
 
-/// The rest of a message.
+/// The unparsed rest of a message.
 struct Body(Bytes);
 
 impl Body {
-    fn query(mut self) -> Result<Message, Failure> {
+    fn query(mut self) -> Result<Message, PgError> {
         Ok(Message::Query(self.text()?))
     }
 
-    fn password(self) -> Result<Message, Failure> {
+    fn password(self) -> Result<Message, PgError> {
         Ok(Message::Password(self.0))
     }
 
-    fn parse(mut self) -> Result<Message, Failure> {
+    fn parse(mut self) -> Result<Message, PgError> {
         let (name, sql) = (self.text()?, self.text()?);
         let types = self.several(Self::u32)?;
         Ok(Message::Parse { name, sql, types })
     }
 
-    fn bind(mut self) -> Result<Message, Failure> {
+    fn bind(mut self) -> Result<Message, PgError> {
         Ok(Message::Bind(Bind {
             portal: self.text()?,
             statement: self.text()?,
@@ -115,12 +115,12 @@ impl Body {
         }))
     }
 
-    fn execute(mut self) -> Result<Message, Failure> {
+    fn execute(mut self) -> Result<Message, PgError> {
         let portal = self.text()?;
         Ok(Message::Execute { portal, most: self.u32()?.cast_signed() })
     }
 
-    fn target(mut self) -> Result<Target, Failure> {
+    fn target(mut self) -> Result<Target, PgError> {
         let kind = self.take(1)?[0];
         let name = self.text()?;
         match kind {
@@ -130,37 +130,37 @@ impl Body {
         }
     }
 
-    /// A text that ends with a zero byte.
-    fn text(&mut self) -> Result<String, Failure> {
+    /// Parses a text that ends with a zero byte.
+    fn text(&mut self) -> Result<String, PgError> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
         let bytes = self.0.split_to(end);
         self.0.advance(1);
-        String::from_utf8(bytes.into()).map_err(|_| Failure::error("22021", "a text is no UTF-8"))
+        String::from_utf8(bytes.into()).map_err(|_| PgError::error("22021", "a text is not UTF-8"))
     }
 
-    /// A length, or -1 for NULL, and as many bytes.
-    fn value(&mut self) -> Result<Option<Bytes>, Failure> {
+    /// Parses a length, or -1 for NULL, and as many bytes.
+    fn value(&mut self) -> Result<Option<Bytes>, PgError> {
         match usize::try_from(self.u32()?.cast_signed()) {
             Ok(length) => self.take(length).map(Some),
             Err(_) => Ok(None),
         }
     }
 
-    fn i16(&mut self) -> Result<i16, Failure> {
+    fn i16(&mut self) -> Result<i16, PgError> {
         self.take(2).map(|mut bytes| bytes.get_i16())
     }
 
-    fn u32(&mut self) -> Result<u32, Failure> {
+    fn u32(&mut self) -> Result<u32, PgError> {
         self.take(4).map(|mut bytes| bytes.get_u32())
     }
 
-    /// A count of two bytes, and as many of something. Room is made as they are found, not as they are promised.
-    fn several<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
+    /// Parses a count of two bytes and as many items. Memory is allocated for items that exist, not for the count.
+    fn several<T>(&mut self, one: impl Fn(&mut Self) -> Result<T, PgError>) -> Result<Vec<T>, PgError> {
         let count = self.i16()?.cast_unsigned();
         (0..count).map(|_| one(self)).collect()
     }
 
-    fn take(&mut self, length: usize) -> Result<Bytes, Failure> {
+    fn take(&mut self, length: usize) -> Result<Bytes, PgError> {
         if length > self.0.len() {
             return Err(malformed());
         }
@@ -168,8 +168,8 @@ impl Body {
     }
 }
 
-fn malformed() -> Failure {
-    Failure::error("08P01", "a message ends before what it announces")
+fn malformed() -> PgError {
+    PgError::error("08P01", "a message is shorter than its fields")
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(kind: u8, body: &'static [u8]) -> Result<Message, Failure> {
+    fn read(kind: u8, body: &'static [u8]) -> Result<Message, PgError> {
         Message::read(kind, Bytes::from_static(body)).expect("a known kind")
     }
 

@@ -1,10 +1,11 @@
-//! Statements with parameters: which types they have, and what the engine makes of them.
+//! Plans the statements of clients, and infers the types of their parameters.
 
-use super::command::{Command, Question};
-use super::reading::Reader;
+use super::command::{Command, QueryStatement};
+use super::parser::StatementParser;
 use super::values::{self, Parameter};
-use crate::engine::{EngineSession, Prepared, Resolved};
+use crate::engine::{DescribedStatement, EngineSession, PreparedStatement};
 use crate::error::{Kind, QueryError};
+use crate::guard::ReadOnlyStatement;
 use crate::statement::Description;
 use arrow::datatypes::DataType;
 use datafusion::sql::parser::Statement;
@@ -16,38 +17,39 @@ use pgwire::api::Type;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Parameters that a statement can have: their number goes over the wire in two bytes.
-const MOST: usize = u16::MAX as usize;
+/// The maximum number of parameters: the protocol has two bytes for it.
+const MAX_PARAMETERS: usize = u16::MAX as usize;
 
-/// Plans one statement of a client's text. Needs a deep stack.
+/// Plans one statement of a client's text. It needs a deep stack.
 pub(crate) async fn resolve(
     session: &EngineSession,
-    reader: &Reader,
+    parser: &StatementParser,
     sql: &str,
     user: &str,
     index: usize,
     types: &[u32],
-) -> Result<Resolved, QueryError> {
-    let mut commands = reader.read(sql, user, session.limits())?;
+) -> Result<DescribedStatement, QueryError> {
+    let mut commands = parser.parse(sql, user, session.limits())?;
     let command = (index < commands.len()).then(|| commands.swap_remove(index));
-    let Some(Command::Query(question) | Command::Declare { question, .. }) = command else {
+    let Some(Command::Query(query) | Command::Declare { query, .. }) = command else {
         return Err(QueryError::new(Kind::Internal, format!("statement {index} of the text has no rows")));
     };
-    let Question { mut statement, names } = question;
-    let mut declared: Vec<_> = types.iter().map(|oid| Type::from_oid(*oid).filter(is_said)).collect();
-    declare_lists(&mut statement, &mut declared);
+    let QueryStatement { mut statement, names } = query;
+    let mut declared: Vec<_> = types.iter().map(|oid| Type::from_oid(*oid).filter(is_known)).collect();
+    declare_array_parameters(&mut statement, &mut declared);
     let (prepared, parameters) = inferred(session, &statement, &declared).await?;
     let schema = Arc::clone(prepared.schema());
-    let is_explain = matches!(*statement, Statement::Explain(_));
+    let is_explain = matches!(statement.as_ref().as_ref(), Statement::Explain(_));
     let parameters = parameters.into_iter().map(Parameter::described).collect();
-    Ok(Resolved { prepared, description: Description { schema, names, parameters, is_explain } })
+    Ok(DescribedStatement { prepared, description: Description { schema, names, parameters, is_explain } })
 }
 
-/// What stands in `= ANY($1)` is a list, though clients do not always say so: of texts, then.
-fn declare_lists(statement: &mut Statement, declared: &mut Vec<Option<Type>>) {
+/// Declares the parameter of `= ANY($1)` as an array: of texts, if the client declares nothing.
+fn declare_array_parameters(statement: &mut ReadOnlyStatement, declared: &mut Vec<Option<Type>>) {
     each_expression(statement, |expr| {
         let Expr::AnyOp { right, .. } = expr else { return };
-        let Some(place) = number_of(right).map(|number| number - 1).filter(|place| *place < MOST) else {
+        let Some(place) = number_of(right).map(|number| number - 1).filter(|place| *place < MAX_PARAMETERS)
+        else {
             return;
         };
         declared.resize(declared.len().max(place + 1), None);
@@ -58,16 +60,16 @@ fn declare_lists(statement: &mut Statement, declared: &mut Vec<Option<Type>>) {
     });
 }
 
-/// A type that says something.
-fn is_said(declared: &Type) -> bool {
+/// Whether a declared type is known.
+fn is_known(declared: &Type) -> bool {
     *declared != Type::UNKNOWN
 }
 
 async fn inferred(
     session: &EngineSession,
-    statement: &Statement,
+    statement: &ReadOnlyStatement,
     declared: &[Option<Type>],
-) -> Result<(Prepared, Vec<Parameter>), QueryError> {
+) -> Result<(PreparedStatement, Vec<Parameter>), QueryError> {
     let first = bare(session, statement.clone(), declared).await;
     let sql_type = |place: usize| declared.get(place).cloned().flatten().as_ref().and_then(sql_type);
     let casts: Vec<_> = match &first {
@@ -87,11 +89,11 @@ async fn inferred(
     let mut cast = statement.clone();
     cast_parameters(&mut cast, &casts);
     let second = bare(session, cast, declared).await;
-    // The first error is about what was written.
+    // The first error is about the statement as it was written.
     if second.is_err() && first.is_err() { first } else { second }
 }
 
-/// Whether a parameter is declared as something that the statement's own idea of it has no room for.
+/// Whether the inferred type of a parameter cannot hold all values of its declared type.
 fn loses(parameter: &Parameter) -> bool {
     let declared = parameter.declared.as_ref().and_then(values::natural);
     let (Some(declared), Some(inferred)) = (declared, &parameter.inferred) else { return false };
@@ -115,9 +117,9 @@ fn loses(parameter: &Parameter) -> bool {
 
 async fn bare(
     session: &EngineSession,
-    statement: Statement,
+    statement: ReadOnlyStatement,
     declared: &[Option<Type>],
-) -> Result<(Prepared, Vec<Parameter>), QueryError> {
+) -> Result<(PreparedStatement, Vec<Parameter>), QueryError> {
     let prepared = session.plan(statement).await?;
     let inferred = prepared.parameters()?;
     let parameter = |(place, inferred): (usize, &Option<DataType>)| Parameter {
@@ -129,7 +131,7 @@ async fn bare(
 }
 
 /// Writes `CAST($1 AS type)` for `$1`.
-fn cast_parameters(statement: &mut Statement, casts: &[Option<SqlType>]) {
+fn cast_parameters(statement: &mut ReadOnlyStatement, casts: &[Option<SqlType>]) {
     each_expression(statement, |expr| {
         if let Some(data_type) = number_of(expr).and_then(|number| casts.get(number - 1)?.clone()) {
             cast(expr, data_type);
@@ -142,17 +144,15 @@ fn cast(expr: &mut Expr, data_type: SqlType) {
     *expr = Expr::Cast { kind: CastKind::Cast, expr: inner, data_type, array: false, format: None };
 }
 
-fn each_expression(statement: &mut Statement, mut change: impl FnMut(&mut Expr)) {
-    let sql = match statement {
-        Statement::Statement(sql) => sql,
-        Statement::Explain(explain) => return each_expression(&mut explain.statement, change),
-        _ => return,
-    };
-    let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
-        change(expr);
-        ControlFlow::Continue(())
+fn each_expression(statement: &mut ReadOnlyStatement, mut change: impl FnMut(&mut Expr)) {
+    statement.rewrite(|mut sql| {
+        let ended: ControlFlow<()> = visit_expressions_mut(&mut sql, |expr| {
+            change(expr);
+            ControlFlow::Continue(())
+        });
+        debug_assert!(ended.is_continue());
+        sql
     });
-    debug_assert!(ended.is_continue());
 }
 
 /// The number of a parameter, from 1.
@@ -162,7 +162,7 @@ fn number_of(expr: &Expr) -> Option<usize> {
     name.strip_prefix('$')?.parse().ok().filter(|number| *number > 0)
 }
 
-/// The type as SQL writes it.
+/// The SQL type for a type of the protocol.
 fn sql_type(wire: &Type) -> Option<SqlType> {
     Some(match *wire {
         Type::BOOL => SqlType::Boolean,

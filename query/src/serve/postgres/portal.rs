@@ -1,57 +1,57 @@
-//! An answer that is fetched piece by piece: a portal of the extended protocol, or a cursor.
+//! A result that is fetched in parts: a portal of the extended protocol, or a cursor.
 
-use super::columns::{Columns, Encoding};
+use super::columns::{BatchEncoder, Columns};
 use super::command::Command;
-use super::conversation::Trouble;
-use super::described::Described;
-use super::failure::Failure;
-use super::outbox::Outbox;
+use super::error::PgError;
+use super::planned_statement::PlannedStatement;
+use super::session::SessionError;
+use super::writer::MessageWriter;
 use crate::engine::Rows;
 use crate::statement::StatementText;
-use crate::worker::{Session, Started};
+use crate::worker::{RunningQuery, Session};
 use datafusion::common::ParamValues;
 use pgwire::messages::data::DataRow;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// A statement that was read and planned.
+/// A command that was parsed and, if it returns rows, planned.
 #[derive(Debug)]
-pub(super) enum Planned {
-    /// There was nothing in it.
-    Nothing,
-    Rows(Described),
-    /// A cursor to be opened; whether it outlives its transaction.
+pub(super) enum PlannedCommand {
+    /// The text had no statement.
+    Empty,
+    Rows(PlannedStatement),
+    /// Declares a cursor, which may outlive its transaction.
     Cursor {
         name: String,
         hold: bool,
-        described: Described,
+        described: PlannedStatement,
     },
-    /// Something of the connection's own.
-    Own(Command),
+    /// A command that concerns the session itself.
+    Session(Command),
 }
 
-impl Planned {
-    /// The statement that gives rows, if it is one.
-    pub(super) fn described(&self) -> Option<&Described> {
+impl PlannedCommand {
+    /// Returns the statement that returns rows, if there is one.
+    pub(super) fn described(&self) -> Option<&PlannedStatement> {
         match self {
             Self::Rows(described) | Self::Cursor { described, .. } => Some(described),
-            Self::Nothing | Self::Own(_) => None,
+            Self::Empty | Self::Session(_) => None,
         }
     }
 }
 
-/// A statement with its values, and what has been fetched of it.
+/// A statement with its values, and the progress of its result.
 pub(super) struct Portal {
-    pub(super) planned: Arc<Planned>,
+    pub(super) planned: Arc<PlannedCommand>,
     values: ParamValues,
     /// The formats of its columns.
     pub(super) formats: Vec<i16>,
-    /// Whether it outlives its transaction.
+    /// Whether the portal outlives its transaction.
     pub(super) hold: bool,
-    /// Whether its rows are fetched with `FETCH`.
+    /// Whether the rows of the portal are fetched with `FETCH`.
     is_cursor: bool,
     progress: Progress,
-    /// Its part of the memory of its connection.
+    /// The permit for its part of the memory of the connection.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -64,37 +64,46 @@ enum Progress {
 struct Running {
     rows: Rows,
     columns: Columns,
-    batch: Option<Encoding>,
+    batch: Option<BatchEncoder>,
 }
 
-/// What was sent of an answer.
+/// The part of a result that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) rows: usize,
-    /// Whether that was all.
+    /// Whether the result has ended.
     pub(super) ended: bool,
 }
 
 impl Portal {
-    pub(super) fn new(planned: Arc<Planned>, values: ParamValues, formats: Vec<i16>, hold: bool) -> Self {
+    pub(super) fn new(
+        planned: Arc<PlannedCommand>,
+        values: ParamValues,
+        formats: Vec<i16>,
+        hold: bool,
+    ) -> Self {
         let (is_cursor, progress, room) = (false, Progress::New, None);
         Self { planned, values, formats, hold, is_cursor, progress, room }
     }
 
-    /// A statement that runs already.
-    pub(super) fn running(text: StatementText, started: Started) -> Result<Self, Failure> {
-        let Started { description, rows } = started;
-        let described = Described::new(text, description);
+    /// Creates a portal for a statement that is already running.
+    pub(super) fn running(text: StatementText, started: RunningQuery) -> Result<Self, PgError> {
+        let RunningQuery { description, rows } = started;
+        let described = PlannedStatement::new(text, description);
         let columns = described.columns(&[])?;
-        let mut portal =
-            Self::new(Arc::new(Planned::Rows(described)), ParamValues::List(Vec::new()), Vec::new(), false);
+        let mut portal = Self::new(
+            Arc::new(PlannedCommand::Rows(described)),
+            ParamValues::List(Vec::new()),
+            Vec::new(),
+            false,
+        );
         portal.progress = Progress::Running(Box::new(Running { rows, columns, batch: None }));
         Ok(portal)
     }
 
-    /// What it keeps, about. Its statement counts once more: it stays with the portal when it is deallocated.
+    /// The approximate memory of the portal. Its statement counts again, because the portal keeps it when it is deallocated.
     pub(super) fn bytes(&self) -> usize {
-        let statement = self.planned.described().map_or(0, Described::bytes);
+        let statement = self.planned.described().map_or(0, PlannedStatement::bytes);
         let values = match &self.values {
             ParamValues::List(values) => values.iter().map(|value| value.value.size()).sum(),
             ParamValues::Map(_) => 0,
@@ -102,13 +111,13 @@ impl Portal {
         statement + values + size_of_val(self.formats.as_slice())
     }
 
-    /// Holds its part of the memory of its connection.
+    /// Adds the permit for its memory.
     pub(super) fn with_room(mut self, room: OwnedSemaphorePermit) -> Self {
         self.room = Some(room);
         self
     }
 
-    /// The cursor that a statement declares; its rows are text.
+    /// Returns the cursor that the statement declares; its rows are text.
     pub(super) fn as_cursor(&self, hold: bool) -> Self {
         let planned = Arc::clone(&self.planned);
         Self { is_cursor: true, ..Self::new(planned, self.values.clone(), Vec::new(), hold) }
@@ -118,18 +127,18 @@ impl Portal {
         self.is_cursor
     }
 
-    /// The columns; none for what gives no rows.
-    pub(super) fn columns(&self) -> Result<Option<Columns>, Failure> {
+    /// Returns the columns; `None` for a command that returns no rows.
+    pub(super) fn columns(&self) -> Result<Option<Columns>, PgError> {
         self.columns_in(&self.formats)
     }
 
-    /// The columns, in other formats.
-    pub(super) fn columns_in(&self, formats: &[i16]) -> Result<Option<Columns>, Failure> {
+    /// Returns the columns in these formats.
+    pub(super) fn columns_in(&self, formats: &[i16]) -> Result<Option<Columns>, PgError> {
         self.planned.described().map(|described| described.columns(formats)).transpose()
     }
 
-    /// The formats of what follows; every `FETCH` may ask for others.
-    pub(super) fn change_formats(&mut self, formats: &[i16]) -> Result<(), Failure> {
+    /// Changes the formats of the following rows, which every `FETCH` may do.
+    pub(super) fn change_formats(&mut self, formats: &[i16]) -> Result<(), PgError> {
         if self.formats == formats {
             return Ok(());
         }
@@ -142,13 +151,13 @@ impl Portal {
         Ok(())
     }
 
-    /// Sends the next rows, or all that are left.
+    /// Sends the next rows, or all remaining ones.
     pub(super) async fn send(
         &mut self,
         session: &Session,
-        outbox: &mut Outbox,
+        writer: &mut MessageWriter,
         most: Option<usize>,
-    ) -> Result<Sent, Trouble> {
+    ) -> Result<Sent, SessionError> {
         let mut sent = Sent { rows: 0, ended: false };
         self.start(session).await?;
         while most.is_none_or(|most| sent.rows < most) {
@@ -156,39 +165,39 @@ impl Portal {
                 self.progress = Progress::Ended;
                 return Ok(Sent { ended: true, ..sent });
             };
-            outbox.put_row(&row?)?;
-            outbox.flush_much().await?;
+            writer.write_row(&row?)?;
+            writer.flush_if_full().await?;
             sent.rows += 1;
         }
         Ok(sent)
     }
 
-    async fn start(&mut self, session: &Session) -> Result<(), Failure> {
+    async fn start(&mut self, session: &Session) -> Result<(), PgError> {
         let (Progress::New, Some(described)) = (&self.progress, self.planned.described()) else {
             return Ok(());
         };
         let started = session.run(&described.text, &self.values).await;
-        let rows = started.map_err(|error| Failure::of(error, &described.text.sql))?.rows;
-        // The columns are as they were described, even if the tables have changed since.
+        let rows = started.map_err(|error| PgError::of(error, &described.text.sql))?.rows;
+        // The columns stay as they were described, even if the tables have changed since.
         let columns = described.columns(&self.formats)?;
         self.progress = Progress::Running(Box::new(Running { rows, columns, batch: None }));
         Ok(())
     }
 
-    async fn next(&mut self) -> Option<Result<DataRow, Failure>> {
+    async fn next(&mut self) -> Option<Result<DataRow, PgError>> {
         let Progress::Running(running) = &mut self.progress else { return None };
         loop {
-            if let Some(row) = running.batch.as_mut().and_then(Encoding::next) {
+            if let Some(row) = running.batch.as_mut().and_then(BatchEncoder::next) {
                 return Some(row);
             }
             running.batch = match running.rows.next().await? {
                 Ok(batch) => match running.columns.encode(&batch) {
                     Ok(encoding) => Some(encoding),
-                    Err(failure) => return Some(Err(failure)),
+                    Err(error) => return Some(Err(error)),
                 },
                 Err(error) => {
                     let sql = self.planned.described().map_or("", |described| &described.text.sql);
-                    return Some(Err(Failure::of(error, sql)));
+                    return Some(Err(PgError::of(error, sql)));
                 }
             };
         }

@@ -1,7 +1,6 @@
-//! Questions in the words of PostgreSQL, put into those of the engine. Places in the text are kept.
+//! Rewrites PostgreSQL expressions into those of the engine. Positions in the text are kept.
 
 use super::values;
-use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, Array, ArrayElemTypeDef, CastKind, DataType, Expr, FunctionArguments, Ident, SelectItem, SetExpr,
     Value, visit_expressions_mut,
@@ -10,26 +9,25 @@ use datafusion_pg_catalog::sql::rules::{SqlStatementRewriteRule, StripCallableQu
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// The words for who asks.
+/// The keywords that mean the name of the user.
 const USER: [&str; 3] = ["current_user", "session_user", "user"];
 
-/// Rewrites a question of this user's.
-pub(super) fn rewrite(statement: &mut Statement, user: &str) {
-    let Statement::Statement(sql) = statement else { return };
-    let ended: ControlFlow<()> = visit_expressions_mut(sql.as_mut(), |expr| {
-        name_user(expr, user);
-        spell_list(expr);
+/// Rewrites a statement of this user.
+pub(super) fn rewrite(sql: &mut ast::Statement, user: &str) {
+    let ended: ControlFlow<()> = visit_expressions_mut(sql, |expr| {
+        rewrite_user_function(expr, user);
+        rewrite_array_literal(expr);
         ControlFlow::Continue(())
     });
     debug_assert!(ended.is_continue());
-    tell_apart(sql);
+    alias_duplicates(sql);
     // `pg_catalog.version()` is `version()`.
     let nothing = ast::Statement::Discard { object_type: ast::DiscardObject::ALL };
-    **sql = StripCallableQualifier.rewrite(std::mem::replace(sql.as_mut(), nothing));
+    *sql = StripCallableQualifier.rewrite(std::mem::replace(sql, nothing));
 }
 
-/// Writes the name of the user for `current_user` and its kin: the engine does not know who asks.
-fn name_user(expr: &mut Expr, user: &str) {
+/// Writes the name of the user for `current_user` and its synonyms, because the engine does not know the user.
+fn rewrite_user_function(expr: &mut Expr, user: &str) {
     if let Expr::Function(function) = expr
         && matches!(function.args, FunctionArguments::None)
         && USER.contains(&function.name.to_string().to_lowercase().as_str())
@@ -39,7 +37,7 @@ fn name_user(expr: &mut Expr, user: &str) {
 }
 
 /// Writes `ARRAY['a', 'b']` for `'{a,b}'` where that is cast to a list.
-fn spell_list(expr: &mut Expr) {
+fn rewrite_array_literal(expr: &mut Expr) {
     let Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } = expr
     else {
         return;
@@ -62,9 +60,9 @@ fn spell_list(expr: &mut Expr) {
     **expr = Expr::Array(Array { elem, named: true });
 }
 
-/// Gives an expression that is asked for twice a second name: the engine wants columns to have names of their own. The
-/// client sees the names that were read before.
-fn tell_apart(sql: &mut ast::Statement) {
+/// Gives the second of two equal expressions an alias, because the engine requires distinct column names. The client sees
+/// the names from before.
+fn alias_duplicates(sql: &mut ast::Statement) {
     let ast::Statement::Query(query) = sql else { return };
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     let mut seen = HashSet::new();
@@ -85,13 +83,16 @@ mod tests {
     use crate::limits::Limits;
 
     fn rewritten(sql: &str) -> String {
-        let mut statement = guard::statement(sql, &Limits::DEFAULT).expect("a statement");
-        rewrite(&mut statement, "ann");
-        statement.to_string()
+        let mut statement = guard::parse_statement(sql, &Limits::DEFAULT).expect("a statement");
+        statement.rewrite(|mut sql| {
+            rewrite(&mut sql, "ann");
+            sql
+        });
+        statement.as_ref().to_string()
     }
 
     #[test]
-    fn questions_are_put_into_the_engines_words() {
+    fn expressions_are_rewritten_for_the_engine() {
         assert_eq!(rewritten("SELECT current_user, user"), "SELECT 'ann', 'ann' AS \"column 2\"");
         assert_eq!(rewritten("SELECT pg_catalog.version()"), "SELECT version()");
         assert_eq!(

@@ -1,77 +1,76 @@
-//! What a connection has set, and what it may set: what PostgreSQL clients set as a matter of course, and nothing of the
-//! engine's.
+//! The settings of a session: those that PostgreSQL clients usually set, and none of the engine.
 
-use super::failure::Failure;
+use super::error::PgError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The version that clients take us for: they ask an older one differently, and a newer one more.
+/// The PostgreSQL version that clients see. They choose their catalog queries by it.
 pub(super) const SERVER_VERSION: &str = "15.0";
-/// Characters of a value that is remembered.
-const LONGEST: usize = 1_000;
+/// The maximum length of a stored value, in characters.
+const MAX_LENGTH: usize = 1_000;
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
-/// How a setting takes a new value.
+/// What happens when a client sets a setting.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// It is remembered, and changes nothing that we do.
-    Remembered,
-    /// Only these are accepted, in lower case: it stays as it is.
-    Only(&'static [&'static str]),
-    /// Anything is accepted; it stays as it is, and a client that wanted something else is told so.
-    Stays(&'static [&'static str], &'static str),
-    /// It is as it is.
-    Never,
+    /// The value is stored, and has no effect.
+    Stored,
+    /// These values (in lower case) are accepted and have no effect; others are an error.
+    Restricted(&'static [&'static str]),
+    /// The setting keeps its value. Any other value than these gives a notice.
+    Fixed(&'static [&'static str], &'static str),
+    /// The setting cannot be changed.
+    ReadOnly,
 }
 
-use Change::{Never, Only, Remembered, Stays};
+use Change::{Fixed, ReadOnly, Restricted, Stored};
 
-/// Every setting that there is: its name, its value, and how that changes.
+/// Every setting: its name, its default, and what happens when a client sets it.
 const SETTINGS: &[(&str, &str, Change)] = &[
-    ("DateStyle", "ISO, MDY", Stays(&["iso"], "dates are always given as in ISO 8601")),
+    ("DateStyle", "ISO, MDY", Fixed(&["iso"], "dates are always given as in ISO 8601")),
     (
         "IntervalStyle",
         "postgres",
-        Stays(&["postgres"], "intervals are always given in the style of PostgreSQL"),
+        Fixed(&["postgres"], "intervals are always given in the style of PostgreSQL"),
     ),
     (
         "TimeZone",
         "UTC",
-        Stays(&["utc", "etc/utc", "gmt", "z", "0", "default"], "times are always given in UTC"),
+        Fixed(&["utc", "etc/utc", "gmt", "z", "0", "default"], "times are always given in UTC"),
     ),
-    ("application_name", "", Remembered),
-    ("bytea_output", "hex", Stays(&["hex"], "bytes are always given in hex")),
-    ("check_function_bodies", "on", Remembered),
-    ("client_encoding", "UTF8", Only(&["utf8", "utf-8", "unicode"])),
-    ("client_min_messages", "notice", Remembered),
-    ("default_transaction_isolation", "read committed", Remembered),
+    ("application_name", "", Stored),
+    ("bytea_output", "hex", Fixed(&["hex"], "bytes are always given in hex")),
+    ("check_function_bodies", "on", Stored),
+    ("client_encoding", "UTF8", Restricted(&["utf8", "utf-8", "unicode"])),
+    ("client_min_messages", "notice", Stored),
+    ("default_transaction_isolation", "read committed", Stored),
     (
         "default_transaction_read_only",
         "on",
-        Stays(&["on", "true", "1", "yes"], "everything is always read-only"),
+        Fixed(&["on", "true", "1", "yes"], "everything is always read-only"),
     ),
-    ("extra_float_digits", "1", Remembered),
-    ("idle_in_transaction_session_timeout", "0", Remembered),
-    ("idle_session_timeout", "0", Remembered),
-    ("in_hot_standby", "off", Never),
-    ("integer_datetimes", "on", Never),
-    ("is_superuser", "off", Never),
-    ("jit", "off", Remembered),
-    ("lock_timeout", "0", Remembered),
-    ("max_identifier_length", "63", Never),
-    ("row_security", "on", Remembered),
-    ("search_path", "public", Remembered),
-    ("server_encoding", "UTF8", Never),
-    ("server_version", SERVER_VERSION, Never),
-    ("server_version_num", "150000", Never),
-    ("standard_conforming_strings", "on", Only(&["on", "true", "1", "yes"])),
-    ("synchronize_seqscans", "on", Remembered),
-    ("transaction_isolation", "read committed", Remembered),
-    ("transaction_read_only", "on", Stays(&["on", "true", "1", "yes"], "everything is always read-only")),
-    ("transaction_timeout", "0", Remembered),
+    ("extra_float_digits", "1", Stored),
+    ("idle_in_transaction_session_timeout", "0", Stored),
+    ("idle_session_timeout", "0", Stored),
+    ("in_hot_standby", "off", ReadOnly),
+    ("integer_datetimes", "on", ReadOnly),
+    ("is_superuser", "off", ReadOnly),
+    ("jit", "off", Stored),
+    ("lock_timeout", "0", Stored),
+    ("max_identifier_length", "63", ReadOnly),
+    ("row_security", "on", Stored),
+    ("search_path", "public", Stored),
+    ("server_encoding", "UTF8", ReadOnly),
+    ("server_version", SERVER_VERSION, ReadOnly),
+    ("server_version_num", "150000", ReadOnly),
+    ("standard_conforming_strings", "on", Restricted(&["on", "true", "1", "yes"])),
+    ("synchronize_seqscans", "on", Stored),
+    ("transaction_isolation", "read committed", Stored),
+    ("transaction_read_only", "on", Fixed(&["on", "true", "1", "yes"], "everything is always read-only")),
+    ("transaction_timeout", "0", Stored),
 ];
 
-/// Those that a client is told of when it comes.
+/// The settings that are reported to the client at startup.
 const REPORTED: [&str; 11] = [
     "DateStyle",
     "IntervalStyle",
@@ -86,28 +85,28 @@ const REPORTED: [&str; 11] = [
     "standard_conforming_strings",
 ];
 
-/// What became of a new value.
+/// The outcome of setting a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is in force, or nothing hangs on it.
+    /// The value is accepted.
     Done,
-    /// It is in force, and the client has to be told: its name and value.
+    /// The value is accepted, and the client gets a message with its name and value.
     Report(&'static str, String),
-    /// It is not in force, for this reason.
+    /// The value has no effect, for this reason.
     Note(&'static str),
-    /// How long statements may run; nothing for as long as the engine allows.
+    /// The time limit of statements; `None` for that of the engine.
     Time(Option<Duration>),
 }
 
-/// What a connection has set.
+/// The settings of a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     changed: BTreeMap<&'static str, String>,
 }
 
 impl Settings {
-    /// Takes a new value, or the default again.
-    pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<Outcome, Failure> {
+    /// Sets a value, or the default.
+    pub(super) fn set(&mut self, name: &str, value: Option<&str>) -> Result<Outcome, PgError> {
         if name.eq_ignore_ascii_case(STATEMENT_TIMEOUT) {
             return value.map_or(Ok(None), duration).map(Outcome::Time);
         }
@@ -117,21 +116,21 @@ impl Settings {
             known.iter().any(|known| value == *known || value.split(',').next() == Some(*known))
         };
         match (change, value) {
-            (Never, _) => Err(Failure::error("55P02", format!("{name} cannot be changed"))),
-            (Remembered, value) => Ok(self.remember(name, value)),
-            (Only(known), Some(value)) if !accepts(known, value) => {
-                Err(Failure::error("22023", format!("{name} cannot be '{value}'"))
+            (ReadOnly, _) => Err(PgError::error("55P02", format!("{name} cannot be changed"))),
+            (Stored, value) => Ok(self.remember(name, value)),
+            (Restricted(known), Some(value)) if !accepts(known, value) => {
+                Err(PgError::error("22023", format!("{name} cannot be '{value}'"))
                     .hint(format!("it is {}", known[0])))
             }
-            (Stays(known, note), Some(value)) if !accepts(known, value) => Ok(Outcome::Note(note)),
-            (Only(_) | Stays(..), _) => Ok(Outcome::Done),
+            (Fixed(known, note), Some(value)) if !accepts(known, value) => Ok(Outcome::Note(note)),
+            (Restricted(_) | Fixed(..), _) => Ok(Outcome::Done),
         }
     }
 
     fn remember(&mut self, name: &'static str, value: Option<&str>) -> Outcome {
         let value = match value {
             Some(value) => {
-                let value: String = value.chars().take(LONGEST).collect();
+                let value: String = value.chars().take(MAX_LENGTH).collect();
                 self.changed.insert(name, value.clone());
                 value
             }
@@ -143,8 +142,8 @@ impl Settings {
         if REPORTED.contains(&name) { Outcome::Report(name, value) } else { Outcome::Done }
     }
 
-    /// The name as it is written, and the value.
-    pub(super) fn show(&self, name: &str, time: Duration) -> Result<(&'static str, String), Failure> {
+    /// Returns the name in its usual spelling, and the value.
+    pub(super) fn show(&self, name: &str, time: Duration) -> Result<(&'static str, String), PgError> {
         if name.eq_ignore_ascii_case(STATEMENT_TIMEOUT) {
             return Ok((STATEMENT_TIMEOUT, format!("{}ms", time.as_millis())));
         }
@@ -152,19 +151,19 @@ impl Settings {
         Ok((name, self.changed.get(name).cloned().unwrap_or_else(|| value.to_owned())))
     }
 
-    /// What a client is told when it comes.
+    /// Returns the settings that are reported at startup.
     pub(super) fn reported(&self) -> impl Iterator<Item = (&'static str, String)> {
         let value = |name: &'static str| self.changed.get(name).map_or(default(name), |value| Some(value));
         REPORTED.into_iter().filter_map(move |name| Some((name, value(name)?.to_owned())))
     }
 }
 
-/// Every setting, with its value when nobody has changed it.
+/// Returns every setting with its default.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     SETTINGS.iter().map(|(name, value, _)| (*name, *value))
 }
 
-/// The value of a setting that nobody has changed.
+/// Returns the default of a setting.
 pub(super) fn default(name: &str) -> Option<&'static str> {
     find(name).map(|(_, value, _)| value)
 }
@@ -173,20 +172,20 @@ fn find(name: &str) -> Option<(&'static str, &'static str, Change)> {
     SETTINGS.iter().copied().find(|known| known.0.eq_ignore_ascii_case(name))
 }
 
-fn unknown(name: &str) -> Failure {
-    Failure::error("42704", format!("there is no setting '{name}'"))
+fn unknown(name: &str) -> PgError {
+    PgError::error("42704", format!("there is no setting '{name}'"))
 }
 
-fn refused(name: &str) -> Failure {
+fn refused(name: &str) -> PgError {
     let known = name.to_lowercase();
     if known.starts_with("datafusion.") || known == "role" || known == "session_authorization" {
-        return Failure::error("42501", format!("{name} cannot be changed"));
+        return PgError::error("42501", format!("{name} cannot be changed"));
     }
     unknown(name).hint("statement_timeout and what drivers set by themselves can be set")
 }
 
-/// A duration as PostgreSQL writes it: milliseconds, or a number with a unit.
-fn duration(text: &str) -> Result<Option<Duration>, Failure> {
+/// Parses a duration as PostgreSQL does: milliseconds, or a number with a unit.
+fn duration(text: &str) -> Result<Option<Duration>, PgError> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -204,8 +203,8 @@ fn duration(text: &str) -> Result<Option<Duration>, Failure> {
     Ok(Some(Duration::from_micros(micros)).filter(|time| !time.is_zero()))
 }
 
-fn no_duration(text: &str) -> Failure {
-    Failure::error("22023", format!("'{text}' is no duration"))
+fn no_duration(text: &str) -> PgError {
+    PgError::error("22023", format!("'{text}' is not a duration"))
         .hint("write milliseconds, or as in '5s' and '2min'")
 }
 
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_postgresql_writes_them() {
-        let read = |text| duration(text).map_err(|failure| failure.code);
+        let read = |text| duration(text).map_err(|error| error.code);
         assert_eq!(read("250"), Ok(Some(Duration::from_millis(250))));
         assert_eq!(read(" 2 min"), Ok(Some(Duration::from_secs(120))));
         assert_eq!(read("0"), Ok(None));
@@ -227,7 +226,7 @@ mod tests {
     #[test]
     fn what_drivers_set_is_accepted_and_the_rest_is_not() {
         let mut settings = Settings::default();
-        let mut set = |name, value| settings.set(name, Some(value)).map_err(|failure| failure.code);
+        let mut set = |name, value| settings.set(name, Some(value)).map_err(|error| error.code);
         assert_eq!(set("extra_float_digits", "3"), Ok(Outcome::Done));
         assert_eq!(set("datestyle", "ISO, DMY"), Ok(Outcome::Done));
         assert!(matches!(set("timezone", "Europe/Berlin"), Ok(Outcome::Note(_))));

@@ -1,16 +1,16 @@
-//! The first words with a client: who it is, and what it is told about us.
+//! The start of a session: the startup message, authentication, and the parameters that the server reports.
 
-use super::cancel::Registered;
-use super::failure::Failure;
-use super::inbox::Inbox;
-use super::outbox::Outbox;
-use super::proof;
+use super::PostgresServer;
+use super::cancel::CancelKey;
+use super::error::PgError;
+use super::reader::MessageReader;
+use super::scram_auth;
 use super::settings::{Outcome, SERVER_VERSION, Settings};
-use super::{Door, Slot};
+use super::writer::MessageWriter;
 use crate::engine::CATALOG;
-use crate::stats::Via;
+use crate::stats::Endpoint;
 use crate::worker::Session;
-use access::Client;
+use auth::{Client, ConnectionPermit};
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
@@ -21,154 +21,163 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
-/// The longest message before startup, as PostgreSQL has it.
-const LONGEST: usize = 10_000;
+/// The maximum length of a startup message, which is that of PostgreSQL.
+const MAX_LENGTH: usize = 10_000;
 const CANCEL: u32 = 80_877_102;
 const VERSION: i32 = 3 << 16;
 
-/// A client that was let in.
+/// What the start of a session results in.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct StartedSession {
     pub(super) user: String,
     pub(super) session: Session,
     pub(super) settings: Settings,
-    pub(super) place: Registered,
-    /// Who it is; says when its token stops being enough.
+    pub(super) cancel_key: CancelKey,
+    /// The authenticated client, which knows when its token is revoked.
     pub(super) client: Client,
-    /// One of the connections that there may be.
-    pub(super) _slot: Slot,
+    /// The permit of the session.
+    pub(super) _permit: ConnectionPermit,
 }
 
-/// Why there is no guest.
+/// The reason why no session was started.
 #[derive(Debug)]
-pub(super) enum Turned {
-    /// There is nothing more to say.
-    Away,
-    /// It is told why.
-    Down(Failure),
+pub(super) enum StartupError {
+    /// The connection ends without another message.
+    Disconnected,
+    /// The connection ends with this error message.
+    Rejected(PgError),
 }
 
-impl From<Failure> for Turned {
-    fn from(failure: Failure) -> Self {
-        Self::Down(failure)
+impl From<PgError> for StartupError {
+    fn from(error: PgError) -> Self {
+        Self::Rejected(error)
     }
 }
 
-impl From<io::Error> for Turned {
+impl From<io::Error> for StartupError {
     fn from(_: io::Error) -> Self {
-        Self::Away
+        Self::Disconnected
     }
 }
 
-/// Lets a client in, or not.
-pub(super) async fn welcome(
-    door: &Door,
-    inbox: &mut Inbox,
-    outbox: &mut Outbox,
-    is_encrypted: bool,
+/// Authenticates a client and starts its session.
+pub(super) async fn start_session(
+    server: &PostgresServer,
+    reader: &mut MessageReader,
+    writer: &mut MessageWriter,
+    needs_tls: bool,
     address: IpAddr,
-) -> Result<Guest, Turned> {
-    let asked = opening(door, inbox, outbox).await?;
-    if door.tls.is_some() && !is_encrypted {
-        let failure = Failure::fatal("28000", "connections to this server are encrypted");
-        return Err(failure.hint("use sslmode=require, or better verify-full").into());
+) -> Result<StartedSession, StartupError> {
+    let parameters = read_startup_message(server, reader, writer).await?;
+    if needs_tls {
+        let error = PgError::fatal("28000", "connections to this server are encrypted");
+        return Err(error.hint("use sslmode=require, or better verify-full").into());
     }
-    let user = asked.get("user").filter(|user| !user.is_empty());
-    let user = user.ok_or_else(|| Failure::fatal("28000", "no user is named"))?;
-    // Whoever may not come in is not told how full it is.
-    let client = authenticate(door, inbox, outbox, user).await?;
-    check_database(&asked, user)?;
-    let slot = door.slot(address)?;
-    let mut guest = Guest {
+    let user = parameters.get("user").filter(|user| !user.is_empty());
+    let user = user.ok_or_else(|| PgError::fatal("28000", "no user is named"))?;
+    // Only authenticated clients learn about the limits of sessions.
+    let client = authenticate(server, reader, writer, user).await?;
+    check_database(&parameters, user)?;
+    let permit = server.session_permit(address)?;
+    let mut started = StartedSession {
         user: user.clone(),
-        session: door.service.session(Via::Postgres),
+        session: server.service.session(Endpoint::Postgres),
         settings: Settings::default(),
-        place: door.cancels.register()?,
+        cancel_key: server.cancels.register()?,
         client,
-        _slot: slot,
+        _permit: permit,
     };
-    guest.take_settings(&asked)?;
-    greet(outbox, &guest, user)?;
-    outbox.ready(ReadyForQuery::new(TransactionStatus::Idle)).await?;
-    Ok(guest)
+    started.take_settings(&parameters)?;
+    send_parameters(writer, &started, user)?;
+    writer.ready(ReadyForQuery::new(TransactionStatus::Idle)).await?;
+    Ok(started)
 }
 
-/// What the startup message says; whoever only wants to cancel is heard, and gone.
-async fn opening(
-    door: &Door,
-    inbox: &mut Inbox,
-    outbox: &mut Outbox,
-) -> Result<BTreeMap<String, String>, Turned> {
-    let mut message = inbox.next_opening(LONGEST).await?.ok_or(Turned::Away)?;
+/// Reads the startup message and returns its parameters. A cancel request is carried out, and ends the connection.
+async fn read_startup_message(
+    server: &PostgresServer,
+    reader: &mut MessageReader,
+    writer: &mut MessageWriter,
+) -> Result<BTreeMap<String, String>, StartupError> {
+    let mut message = reader.next_startup_message(MAX_LENGTH).await?.ok_or(StartupError::Disconnected)?;
     match message.get_u32() {
         CANCEL => {
             if let (Ok(number), Ok(secret)) = (message.try_get_i32(), message.try_get_i32()) {
-                door.cancels.cancel(number, secret);
+                server.cancels.cancel(number, secret);
             }
-            Err(Turned::Away)
+            Err(StartupError::Disconnected)
         }
         version if version >> 16 == 3 => {
-            let asked = parameters(message)?;
-            negotiate(outbox, version, &asked)?;
-            Ok(asked)
+            let parameters = parameters(message)?;
+            negotiate(writer, version, &parameters)?;
+            Ok(parameters)
         }
         version => {
             let (major, minor) = (version >> 16, version & 0xffff);
             let message = format!("version {major}.{minor} of the protocol is not spoken here");
-            Err(Failure::fatal("0A000", message).hint("version 3.0 is").into())
+            Err(PgError::fatal("0A000", message).hint("version 3.0 is").into())
         }
     }
 }
 
-/// Pairs of texts that end with zero bytes.
-fn parameters(message: Bytes) -> Result<BTreeMap<String, String>, Failure> {
+/// Parses pairs of texts that end with zero bytes.
+fn parameters(message: Bytes) -> Result<BTreeMap<String, String>, PgError> {
     let text = String::from_utf8(message.into())
-        .map_err(|_| Failure::fatal("22021", "the startup message is no UTF-8"))?;
+        .map_err(|_| PgError::fatal("22021", "the startup message is no UTF-8"))?;
     let mut words = text.split('\0');
-    let mut asked = BTreeMap::new();
+    let mut parameters = BTreeMap::new();
     while let (Some(name), Some(value)) = (words.next().filter(|name| !name.is_empty()), words.next()) {
-        asked.insert(name.to_owned(), value.to_owned());
+        parameters.insert(name.to_owned(), value.to_owned());
     }
-    Ok(asked)
+    Ok(parameters)
 }
 
-/// Says which version and which options are not known.
-fn negotiate(outbox: &mut Outbox, version: u32, asked: &BTreeMap<String, String>) -> io::Result<()> {
-    let unknown: Vec<_> = asked.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
+/// Tells the client which protocol version and options the server does not support.
+fn negotiate(
+    writer: &mut MessageWriter,
+    version: u32,
+    parameters: &BTreeMap<String, String>,
+) -> io::Result<()> {
+    let unknown: Vec<_> = parameters.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
     if version & 0xffff == 0 && unknown.is_empty() {
         return Ok(());
     }
-    outbox.put(&Reply::NegotiateProtocolVersion(NegotiateProtocolVersion::new(VERSION, unknown)))
+    writer.write(&Reply::NegotiateProtocolVersion(NegotiateProtocolVersion::new(VERSION, unknown)))
 }
 
 async fn authenticate(
-    door: &Door,
-    inbox: &mut Inbox,
-    outbox: &mut Outbox,
+    server: &PostgresServer,
+    reader: &mut MessageReader,
+    writer: &mut MessageWriter,
     user: &str,
-) -> Result<Client, Turned> {
-    if door.gate.asks() { proof::prove(door, inbox, outbox, user).await } else { Ok(Client::anonymous()) }
+) -> Result<Client, StartupError> {
+    if server.authenticator.requires_token() {
+        scram_auth::authenticate(server, reader, writer, user).await
+    } else {
+        Ok(Client::anonymous())
+    }
 }
 
-/// There is one database. Clients that are given none name the user, or the one that is always there.
-fn check_database(asked: &BTreeMap<String, String>, user: &str) -> Result<(), Failure> {
-    let Some(database) = asked.get("database") else { return Ok(()) };
+/// Checks the name of the database. There is one database; clients without a configured name send the name of the user, or
+/// `postgres`.
+fn check_database(parameters: &BTreeMap<String, String>, user: &str) -> Result<(), PgError> {
+    let Some(database) = parameters.get("database") else { return Ok(()) };
     if database == CATALOG || database == user || database == "postgres" {
         return Ok(());
     }
-    Err(Failure::fatal("3D000", format!("there is no database '{database}'"))
+    Err(PgError::fatal("3D000", format!("there is no database '{database}'"))
         .hint(format!("it is called {CATALOG}")))
 }
 
-impl Guest {
-    /// What a client sets with its first message, and with `options=-c name=value`.
-    fn take_settings(&mut self, asked: &BTreeMap<String, String>) -> Result<(), Failure> {
-        for (name, value) in asked {
+impl StartedSession {
+    /// Applies the settings of the startup message, and those of `options=-c name=value` in it.
+    fn take_settings(&mut self, parameters: &BTreeMap<String, String>) -> Result<(), PgError> {
+        for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" => {}
                 "options" => self.take_options(value)?,
                 "replication" if ["false", "off", "no", "0"].contains(&value.as_str()) => {}
-                "replication" => return Err(Failure::fatal("0A000", "there is nothing to replicate")),
+                "replication" => return Err(PgError::fatal("0A000", "there is nothing to replicate")),
                 name if name.starts_with("_pq_.") => {}
                 name => self.take_setting(name, value)?,
             }
@@ -176,7 +185,7 @@ impl Guest {
         Ok(())
     }
 
-    fn take_options(&mut self, options: &str) -> Result<(), Failure> {
+    fn take_options(&mut self, options: &str) -> Result<(), PgError> {
         let mut words = options.split_whitespace();
         while let Some(word) = words.next() {
             let setting = match word.strip_prefix("--") {
@@ -185,31 +194,31 @@ impl Guest {
                 None => word.strip_prefix("-c"),
             };
             let Some((name, value)) = setting.and_then(|setting| setting.split_once('=')) else {
-                return Err(Failure::fatal("42601", format!("'{word}' is no option that is known")));
+                return Err(PgError::fatal("42601", format!("'{word}' is no option that is known")));
             };
             self.take_setting(name, value)?;
         }
         Ok(())
     }
 
-    fn take_setting(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+    fn take_setting(&mut self, name: &str, value: &str) -> Result<(), PgError> {
         match self.settings.set(name, Some(value)) {
-            Ok(Outcome::Time(time)) => self.session.set_time(time.unwrap_or_default()),
+            Ok(Outcome::Time(time)) => self.session.set_time_limit(time.unwrap_or_default()),
             Ok(_) => {}
-            Err(failure) => return Err(failure.made_fatal()),
+            Err(error) => return Err(error.into_fatal()),
         }
         Ok(())
     }
 }
 
-/// What a client is told before it may begin.
-fn greet(outbox: &mut Outbox, guest: &Guest, user: &str) -> io::Result<()> {
-    outbox.put(&Reply::Authentication(Authentication::Ok))?;
+/// Sends what precedes the first `ReadyForQuery`: the parameters of the server and the key for cancel requests.
+fn send_parameters(writer: &mut MessageWriter, started: &StartedSession, user: &str) -> io::Result<()> {
+    writer.write(&Reply::Authentication(Authentication::Ok))?;
     let version = format!("{SERVER_VERSION} (Faultline {})", env!("CARGO_PKG_VERSION"));
     let own = [("server_version", version), ("session_authorization", user.to_owned())];
-    for (name, value) in guest.settings.reported().chain(own) {
-        outbox.put(&Reply::ParameterStatus(ParameterStatus::new(name.to_owned(), value)))?;
+    for (name, value) in started.settings.reported().chain(own) {
+        writer.write(&Reply::ParameterStatus(ParameterStatus::new(name.to_owned(), value)))?;
     }
-    let key = SecretKey::I32(guest.place.secret);
-    outbox.put(&Reply::BackendKeyData(BackendKeyData::new(guest.place.number, key)))
+    let key = SecretKey::I32(started.cancel_key.secret);
+    writer.write(&Reply::BackendKeyData(BackendKeyData::new(started.cancel_key.number, key)))
 }

@@ -8,7 +8,7 @@ mod numeric;
 
 pub(super) use array::words as words_of_list;
 
-use super::failure::Failure;
+use super::error::PgError;
 use crate::statement::ParameterType;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 use arrow_pg::datatypes::into_pg_type;
@@ -23,37 +23,37 @@ const MICROS_TO_2000: i64 = DAYS_TO_2000 as i64 * 86_400_000_000;
 /// A parameter of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
-    /// What the client says it is, if it says.
+    /// The type that the client declares, if it does.
     pub(super) declared: Option<Type>,
-    /// What the statement makes of it.
+    /// The type that the statement implies.
     pub(super) inferred: Option<DataType>,
 }
 
 impl Parameter {
-    /// As the engine describes it.
+    /// Converts the description of the engine.
     pub(super) fn of_description(parameter: &ParameterType) -> Self {
         Self { declared: parameter.declared.and_then(Type::from_oid), inferred: parameter.inferred.clone() }
     }
 
-    /// As the engine is to describe it.
+    /// Converts the parameter for the engine.
     pub(super) fn described(self) -> ParameterType {
         ParameterType { declared: self.declared.map(|declared| declared.oid()), inferred: self.inferred }
     }
 
-    /// The type that goes over the wire.
+    /// The type in the protocol.
     pub(super) fn wire(&self) -> Type {
         let inferred = || self.inferred.as_ref().and_then(|data_type| into_pg_type(data_type).ok());
         let known = |wire: &Type| *wire != Type::UNKNOWN;
         self.declared.clone().or_else(inferred).filter(known).unwrap_or(Type::TEXT)
     }
 
-    /// The value of what was sent.
+    /// Decodes a value.
     pub(super) fn value(
         &self,
         number: usize,
         sent: Option<&Bytes>,
         format: i16,
-    ) -> Result<ScalarValue, Failure> {
+    ) -> Result<ScalarValue, PgError> {
         let wire = self.wire();
         let Some(bytes) = sent else { return Ok(self.null(&wire)) };
         let read = match format {
@@ -87,7 +87,7 @@ impl Parameter {
         }
     }
 
-    /// Texts become what the statement wants; numbers only when nothing of them is lost.
+    /// Converts a text to the type that the statement implies, and a number if nothing of it is lost.
     fn fitted(&self, value: ScalarValue) -> Option<ScalarValue> {
         let Some(inferred) = &self.inferred else { return Some(value) };
         let is_text = matches!(value, ScalarValue::Utf8(_));
@@ -100,8 +100,8 @@ impl Parameter {
     }
 }
 
-fn bad(number: usize, wire: &Type) -> Failure {
-    Failure::error("22P02", format!("the value of parameter ${number} is no {wire}"))
+fn bad(number: usize, wire: &Type) -> PgError {
+    PgError::error("22P02", format!("the value of parameter ${number} is no {wire}"))
 }
 
 /// The engine's type for one of the protocol's; numbers of any precision become whole or floating ones.
@@ -126,7 +126,7 @@ pub(super) fn natural(wire: &Type) -> Option<DataType> {
     })
 }
 
-/// What a list is of.
+/// Returns the type of the elements of a list.
 fn item_of(wire: &Type) -> Option<Type> {
     Some(match *wire {
         Type::BOOL_ARRAY => Type::BOOL,
@@ -164,7 +164,7 @@ fn binary(mut bytes: Bytes, wire: &Type) -> Option<ScalarValue> {
         Type::BYTEA => return Some(ScalarValue::Binary(Some(bytes.into()))),
         Type::UUID => ScalarValue::Utf8(Some(uuid(&mut bytes)?)),
         Type::JSONB => {
-            // A version goes before the text.
+            // A version number precedes the text.
             bytes.try_get_u8().ok().filter(|version| *version == 1)?;
             return text(bytes);
         }
@@ -212,7 +212,7 @@ mod tests {
         inferred: Option<DataType>,
         sent: &[u8],
         format: i16,
-    ) -> Result<ScalarValue, Failure> {
+    ) -> Result<ScalarValue, PgError> {
         Parameter { declared, inferred }.value(1, Some(&Bytes::copy_from_slice(sent)), format)
     }
 

@@ -1,17 +1,18 @@
-//! Picks events out of stored batches, by the same conditions as SQL would.
+//! Filters the events of a batch with the conditions of a request, as SQL would.
 //!
-//! Conditions are worked out in the server itself and not in a worker process. So what they may do is a list: they
-//! compare, and build nothing that is larger than what they are given.
+//! Conditions are evaluated in the server itself and not in a worker process. Therefore a list restricts what they may
+//! contain: they compare, and build no value that is larger than their input.
 
-use super::asked::Asked;
+use super::request::TailRequest;
 use crate::engine::deep_stack;
 use crate::error::{Kind, QueryError};
-use crate::tables::{self, Columns};
+use crate::tables::{self, ColumnProjection};
 use crate::{functions, guard, types};
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::prep_null_mask_filter;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use classifier::Rules;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::session_state::SessionState;
@@ -22,7 +23,6 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 use store::Table;
-use taxonomy::Rules;
 use tokio::runtime::Handle;
 
 /// The functions that conditions may call: none of them builds something larger than what it is given.
@@ -82,7 +82,7 @@ pub(super) struct Conditions {
     state: Arc<SessionState>,
 }
 
-/// What events must be like.
+/// The conditions that events must match.
 #[derive(Debug)]
 pub(super) struct Filter {
     /// None when everything is wanted.
@@ -93,7 +93,7 @@ pub(super) struct Filter {
 struct Wanted {
     is_true: Arc<dyn PhysicalExpr>,
     /// The columns that it looks at.
-    columns: Columns,
+    columns: ColumnProjection,
 }
 
 impl Conditions {
@@ -103,12 +103,12 @@ impl Conditions {
         Ok(Self { state: Arc::new(context.state()) })
     }
 
-    /// Plans the conditions that somebody asks for.
-    pub(super) async fn filter(&self, asked: Asked) -> Result<(Asked, Filter), QueryError> {
+    /// Plans the conditions of a request.
+    pub(super) async fn filter(&self, request: TailRequest) -> Result<(TailRequest, Filter), QueryError> {
         let state = Arc::clone(&self.state);
         deep_stack::run(Handle::current(), async move {
-            let filter = Filter::new(&asked, &state)?;
-            Ok((asked, filter))
+            let filter = Filter::new(&request, &state)?;
+            Ok((request, filter))
         })
         .await
     }
@@ -116,23 +116,23 @@ impl Conditions {
 
 impl Filter {
     /// Plans the conditions. Needs a deep stack.
-    fn new(asked: &Asked, state: &SessionState) -> Result<Self, QueryError> {
-        let schema = tables::schema_of(Table::Events);
+    fn new(request: &TailRequest, state: &SessionState) -> Result<Self, QueryError> {
+        let schema = tables::table_schema(Table::Events);
         let named = DFSchema::try_from_qualified_schema(Table::Events.name(), &schema)?;
         let mut conditions = Vec::new();
-        if let Some(simple) = asked.simple() {
+        if let Some(simple) = request.simple() {
             conditions.push(state.create_logical_expr(&simple, &named)?);
         }
-        if let Some(condition) = &asked.condition {
+        if let Some(condition) = &request.condition {
             conditions.push(planned(condition, state, &named)?);
         }
         let Some(expression) = conjunction(conditions) else { return Ok(Self { wanted: None }) };
         let used = expression.column_refs();
-        let places: Vec<usize> = (0..schema.fields().len())
-            .filter(|place| used.iter().any(|it| it.name == *schema.field(*place).name()))
+        let indices: Vec<usize> = (0..schema.fields().len())
+            .filter(|position| used.iter().any(|it| it.name == *schema.field(*position).name()))
             .collect();
-        let columns = Columns::new(Table::Events, &schema, &places)?;
-        let projected = schema.project(&places).map_err(|error| internal(&error))?;
+        let columns = ColumnProjection::new(Table::Events, &schema, &indices)?;
+        let projected = schema.project(&indices).map_err(|error| internal(&error))?;
         let projected = DFSchema::try_from_qualified_schema(Table::Events.name(), &projected)?;
         let is_true = state.create_physical_expr(simplified(expression, &projected)?, &projected)?;
         Ok(Self { wanted: Some(Wanted { is_true, columns }) })
@@ -146,14 +146,14 @@ impl Filter {
         let answers = answers.as_boolean_opt().cloned();
         let answers = answers
             .ok_or_else(|| QueryError::new(Kind::Internal, "the condition is neither true nor false"))?;
-        // What is unknown is not true.
+        // NULL is not true.
         Ok(if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers })
     }
 }
 
 /// A condition that somebody wrote.
 fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr, QueryError> {
-    let parsed = guard::condition(condition)?;
+    let parsed = guard::parse_condition(condition)?;
     let expression = state.create_logical_expr_from_sql_expr(parsed, schema)?;
     let gathers = |part: &Expr| Ok(matches!(part, Expr::AggregateFunction(_) | Expr::WindowFunction(_)));
     if expression.exists(gathers)? {
@@ -181,13 +181,14 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
     match expression.get_type(schema)? {
         DataType::Boolean => Ok(expression),
         other => {
-            let message = format!("the condition is a {}, neither true nor false", types::name_of(&other));
+            let message =
+                format!("the condition is a {}, neither true nor false", types::postgres_name(&other));
             Err(QueryError::new(Kind::Invalid, message).hint("compare it, as in severity = 'critical'"))
         }
     }
 }
 
-/// What a part of a condition does that is not allowed.
+/// Returns the part of a condition that is not allowed, if there is one.
 fn refusal(part: &Expr) -> Option<String> {
     match part {
         Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => Some("||".to_owned()),

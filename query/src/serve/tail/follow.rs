@@ -1,7 +1,7 @@
-//! Follows the hot buffer: looks at each record once, and sends what is wanted of it.
+//! Follows the buffer of rows that are not yet in Parquet files: it filters each record once, and sends the matching events.
 
 use super::filter::Filter;
-use super::message::{self, Place};
+use super::message::{self, TailPosition};
 use super::recent::{self, Recent};
 use crate::error::{Kind, QueryError};
 use crate::worker::{LiveStore, QueryService};
@@ -9,103 +9,103 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use store::hot::{Hot, HotRecord};
+use store::hot::{BufferedRecord, Hot};
 use store::{Table, json};
 use tokio::sync::{mpsc, watch};
 
-/// How often the buffer is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// A reader who takes nothing for so long is dropped.
-const SLOWEST: Duration = Duration::from_secs(10);
-/// A reader hears of us this often.
-const SILENCE: Duration = Duration::from_secs(15);
-/// A reader whose events are elsewhere learns this often how far we have looked.
-const PROGRESS: Duration = Duration::from_secs(1);
-/// Records that are held while they are looked at.
+/// The interval at which the buffer is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A client that reads nothing for this long is disconnected.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum time without a message to the client.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// The interval at which a client without matching events learns its new position.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of records that are held while they are filtered.
 const RECORDS: usize = 64;
-/// Events are sent together up to so many bytes.
+/// The size up to which events are sent in one message.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-const TOO_SLOW: &str = "nothing was read for 10 seconds; come back with Last-Event-ID to go on";
+const TOO_SLOW: &str = "nothing was read for 10 seconds; reconnect with Last-Event-ID to continue";
 const STOPPING: &str = "the server is stopping";
 
-/// No more can be sent.
-struct Over;
+/// The tail has ended, and nothing more can be sent.
+struct TailEnded;
 
-/// One tail.
+/// The state of one tail.
 pub(super) struct Follower {
     hot: Arc<Hot>,
     filter: Filter,
-    /// What was looked at.
-    place: Place,
-    /// What the reader knows of that.
-    told: Place,
-    spoke: Instant,
-    /// What the reader had at first, and the newest record that can be among it.
+    /// The position up to which records were filtered.
+    position: TailPosition,
+    /// The last position that was sent to the client.
+    sent_position: TailPosition,
+    last_sent: Instant,
+    /// The stored events that were sent first, and the newest record that can be among them.
     recent: Option<(Recent, u64)>,
-    /// What waits to be sent together.
-    gathered: String,
+    /// Events that will be sent together.
+    pending: String,
     sender: mpsc::Sender<String>,
     ending: Arc<OnceLock<&'static str>>,
 }
 
 impl Follower {
-    /// Begins after a place, or now.
+    /// Begins after a position, or with the next record.
     pub(super) fn new(
         service: &QueryService,
         filter: Filter,
-        after: Option<Place>,
+        after: Option<TailPosition>,
         sender: mpsc::Sender<String>,
         ending: Arc<OnceLock<&'static str>>,
     ) -> Result<Self, QueryError> {
-        let Some(LiveStore { hot, keeper }) = service.live() else {
+        let Some(LiveStore { hot, maintenance }) = service.live() else {
             return Err(QueryError::new(Kind::Invalid, "only a running server has live events"));
         };
-        let sealed = keeper.lake().map_or(0, |lake| lake.table(Table::Events).1);
+        let flushed = maintenance.delta().map_or(0, |delta| delta.table(Table::Events).1);
         let (newest, oldest) = hot.ends();
-        let newest = newest.max(sealed);
-        let gone = sealed.min(oldest.map_or(u64::MAX, |oldest| oldest.saturating_sub(1)));
-        let mut gathered = String::new();
-        let mut place = after.unwrap_or(Place::after(newest));
-        // What is sealed is not followed any more; and a place that is still to come is of another log.
-        if place.complete() < gone || place.sequence > newest {
-            let found = Place::after(if place.sequence > newest { newest } else { gone });
-            gathered = message::gap(place, found);
-            place = found;
+        let newest = newest.max(flushed);
+        let gone = flushed.min(oldest.map_or(u64::MAX, |oldest| oldest.saturating_sub(1)));
+        let mut pending = String::new();
+        let mut position = after.unwrap_or(TailPosition::after(newest));
+        // Flushed records are not in the buffer any more. A position in the future is that of another WAL.
+        if position.complete() < gone || position.sequence > newest {
+            let found = TailPosition::after(if position.sequence > newest { newest } else { gone });
+            pending = message::gap(position, found);
+            position = found;
         }
-        gathered.insert_str(0, &message::hello(place));
+        pending.insert_str(0, &message::start(position));
         let hot = Arc::clone(hot);
         Ok(Self {
             hot,
             filter,
-            place,
-            told: place,
-            spoke: Instant::now(),
+            position,
+            sent_position: position,
+            last_sent: Instant::now(),
             recent: None,
-            gathered,
+            pending,
             sender,
             ending,
         })
     }
 
-    /// Says these first. They may hold events that are followed too, which are then left out.
-    pub(super) fn begin_with(&mut self, recent: Recent) {
+    /// Sends stored events first. Those that are in the buffer too are not sent again.
+    pub(super) fn prepend_recent(&mut self, recent: Recent) {
         for line in recent.lines.lines() {
-            self.gathered.push_str(&message::event(self.place, line));
+            self.pending.push_str(&message::event(self.position, line));
         }
         let (newest, _) = self.hot.ends();
         self.recent = Some((Recent { lines: String::new(), ..recent }, newest));
     }
 
-    /// Follows until the reader goes, does not read, or the server stops.
+    /// Follows until the client disconnects or does not read, or the server stops.
     pub(super) async fn run(mut self, mut stopping: watch::Receiver<bool>) {
         let sender = self.sender.clone();
         let stopped = async {
-            // Whoever cannot ask us to stop any more does not want us either.
+            // An error means that the server has already stopped.
             let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
         };
         let ended = tokio::select! {
-            Over = self.follow() => None,
+            TailEnded = self.follow() => None,
             () = sender.closed() => None,
             () = stopped => Some(STOPPING),
         };
@@ -114,23 +114,23 @@ impl Follower {
         }
     }
 
-    async fn follow(&mut self) -> Over {
+    async fn follow(&mut self) -> TailEnded {
         loop {
-            if let Err(over) = self.look().await {
-                return over;
+            if let Err(ended) = self.poll().await {
+                return ended;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Sends what is new.
-    async fn look(&mut self) -> Result<(), Over> {
+    /// Sends the new events.
+    async fn poll(&mut self) -> Result<(), TailEnded> {
         loop {
-            let following = self.hot.after(self.place.complete(), RECORDS);
-            if following.gone > self.place.complete() {
-                let found = Place::after(following.gone);
-                self.gathered.push_str(&message::gap(self.place, found));
-                (self.place, self.told) = (found, found);
+            let following = self.hot.after(self.position.complete(), RECORDS);
+            if following.gone > self.position.complete() {
+                let found = TailPosition::after(following.gone);
+                self.pending.push_str(&message::gap(self.position, found));
+                (self.position, self.sent_position) = (found, found);
             }
             for record in &following.records {
                 self.take(record).await?;
@@ -139,40 +139,43 @@ impl Follower {
                 break;
             }
         }
-        if self.gathered.is_empty() {
-            let silent = self.spoke.elapsed();
-            if silent >= SILENCE || (silent >= PROGRESS && self.told != self.place) {
-                self.gathered = message::still_here(self.place);
-                self.told = self.place;
+        if self.pending.is_empty() {
+            let silent = self.last_sent.elapsed();
+            if silent >= KEEPALIVE_INTERVAL
+                || (silent >= PROGRESS_INTERVAL && self.sent_position != self.position)
+            {
+                self.pending = message::progress(self.position);
+                self.sent_position = self.position;
             }
         }
         self.send().await
     }
 
-    /// Looks at one record.
-    async fn take(&mut self, record: &HotRecord) -> Result<(), Over> {
-        let seen = (self.place.sequence == record.sequence).then_some(self.place.row).flatten();
+    /// Filters one record.
+    async fn take(&mut self, record: &BufferedRecord) -> Result<(), TailEnded> {
+        let seen = (self.position.sequence == record.sequence).then_some(self.position.row).flatten();
         if let Some((events, rows)) = self.wanted(record, seen) {
             let mut lines = String::new();
             json::lines(Table::Events, &events, &mut lines);
             let last = rows.last().copied();
             for (line, row) in lines.lines().zip(rows) {
-                let place = Place { sequence: record.sequence, row: (Some(row) != last).then_some(row) };
-                self.gathered.push_str(&message::event(place, line));
-                self.told = place;
-                if self.gathered.len() >= MESSAGE_BYTES {
+                let position =
+                    TailPosition { sequence: record.sequence, row: (Some(row) != last).then_some(row) };
+                self.pending.push_str(&message::event(position, line));
+                self.sent_position = position;
+                if self.pending.len() >= MESSAGE_BYTES {
                     self.send().await?;
                 }
             }
         }
-        self.place = Place::after(record.sequence);
-        // Others want to look at theirs.
+        self.position = TailPosition::after(record.sequence);
+        // Other tasks of this thread get their turn.
         tokio::task::consume_budget().await;
         Ok(())
     }
 
-    /// The events of a record that are wanted, after a row; and their rows.
-    fn wanted(&mut self, record: &HotRecord, seen: Option<u64>) -> Option<(RecordBatch, Vec<u64>)> {
+    /// Returns the matching events of a record after a row, with their row numbers.
+    fn wanted(&mut self, record: &BufferedRecord, seen: Option<u64>) -> Option<(RecordBatch, Vec<u64>)> {
         if record.rows[Table::Events as usize] == 0 {
             return None;
         }
@@ -185,7 +188,7 @@ impl Follower {
 
     fn filtered(
         &mut self,
-        record: &HotRecord,
+        record: &BufferedRecord,
         seen: Option<u64>,
     ) -> Result<Option<(RecordBatch, Vec<u64>)>, QueryError> {
         let internal = |error: &dyn std::fmt::Display| QueryError::new(Kind::Internal, error.to_string());
@@ -196,7 +199,7 @@ impl Follower {
         let mut rows = Vec::new();
         let mut mask = Vec::with_capacity(batch.num_rows());
         for ((row, is_wanted), id) in (0..).zip(wanted.values()).zip(recent::ids(&batch)) {
-            let is_wanted = is_wanted && is_new(row) && !had(&mut self.recent, record.sequence, id);
+            let is_wanted = is_wanted && is_new(row) && !was_sent(&mut self.recent, record.sequence, id);
             mask.push(is_wanted);
             if is_wanted {
                 rows.push(row);
@@ -207,28 +210,28 @@ impl Follower {
         Ok(Some((events, rows)))
     }
 
-    /// Hands over what has gathered; waits for a reader who is behind, but not for ever.
-    async fn send(&mut self) -> Result<(), Over> {
-        if self.gathered.is_empty() {
+    /// Sends the pending events. It waits for a slow client, up to a timeout.
+    async fn send(&mut self) -> Result<(), TailEnded> {
+        if self.pending.is_empty() {
             return Ok(());
         }
-        let message = std::mem::take(&mut self.gathered);
-        self.spoke = Instant::now();
-        match self.sender.send_timeout(message, SLOWEST).await {
+        let message = std::mem::take(&mut self.pending);
+        self.last_sent = Instant::now();
+        match self.sender.send_timeout(message, SEND_TIMEOUT).await {
             Ok(()) => Ok(()),
-            Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(Over),
+            Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(TailEnded),
             Err(mpsc::error::SendTimeoutError::Timeout(_)) => {
                 let _ = self.ending.set(TOO_SLOW);
-                Err(Over)
+                Err(TailEnded)
             }
         }
     }
 }
 
-/// Whether the reader had an event among the first; nothing newer than those can be.
-fn had(recent: &mut Option<(Recent, u64)>, sequence: u64, id: &str) -> bool {
+/// Whether an event was among the stored events that were sent first; newer records cannot be.
+fn was_sent(recent: &mut Option<(Recent, u64)>, sequence: u64, id: &str) -> bool {
     match recent {
-        Some((recent, newest)) if sequence <= *newest => recent.had(id),
+        Some((recent, newest)) if sequence <= *newest => recent.was_sent(id),
         Some(_) => {
             *recent = None;
             false

@@ -1,6 +1,6 @@
-//! The newest events that are stored already, to begin with.
+//! The newest stored events, which precede the live ones.
 
-use super::asked::Asked;
+use super::request::TailRequest;
 use crate::error::QueryError;
 use crate::worker::Session;
 use arrow::array::{AsArray, RecordBatch};
@@ -10,17 +10,17 @@ use store::{Table, json};
 /// The newest events, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// Each as a line of JSON.
+    /// The events as lines of JSON.
     pub(super) lines: String,
-    /// How often each is among them, by its id.
+    /// The number of events with each id.
     pub(super) ids: HashMap<String, usize>,
 }
 
-/// Asks for the newest events that fit, sealed or not.
-pub(super) async fn newest(asked: &Asked, session: &Session) -> Result<Recent, QueryError> {
+/// Queries the newest matching events, whether they are flushed or not.
+pub(super) async fn newest(request: &TailRequest, session: &Session) -> Result<Recent, QueryError> {
     let names: Vec<String> =
         Table::Events.columns().iter().map(|column| format!("\"{}\"", column.name)).collect();
-    let (columns, condition, most) = (names.join(", "), asked.sql(), asked.recent);
+    let (columns, condition, most) = (names.join(", "), request.sql(), request.recent);
     let statement = format!(
         "SELECT * FROM (SELECT {columns} FROM events WHERE {condition} ORDER BY time DESC LIMIT {most}) \
          ORDER BY time"
@@ -41,8 +41,8 @@ impl Recent {
         }
     }
 
-    /// Whether an event was among them; each is known once.
-    pub(super) fn had(&mut self, id: &str) -> bool {
+    /// Returns true if an event was among them; each occurrence counts once.
+    pub(super) fn was_sent(&mut self, id: &str) -> bool {
         match self.ids.get_mut(id) {
             Some(left) if *left > 0 => {
                 *left -= 1;

@@ -1,4 +1,4 @@
-//! What tables and columns hold, where `\d+` and other clients look for it: `obj_description` and `col_description`.
+//! The functions `obj_description` and `col_description`, which give clients the descriptions of tables and columns.
 
 use crate::engine::SCHEMA;
 use crate::tables;
@@ -20,19 +20,21 @@ type Descriptions = BTreeMap<(i64, i64), String>;
 /// Adds the functions to a session whose catalog is complete.
 pub(super) async fn register(context: &SessionContext) -> Result<()> {
     let descriptions = Arc::new(read(context).await?);
-    for (name, what) in [("obj_description", What::Table), ("col_description", What::Column)] {
-        let signature = match what {
-            What::Table => Signature::one_of(
+    for (name, item) in
+        [("obj_description", DescribedItem::Table), ("col_description", DescribedItem::Column)]
+    {
+        let signature = match item {
+            DescribedItem::Table => Signature::one_of(
                 vec![
                     datafusion::logical_expr::TypeSignature::Any(1),
                     datafusion::logical_expr::TypeSignature::Any(2),
                 ],
                 Volatility::Stable,
             ),
-            What::Column => Signature::any(2, Volatility::Stable),
+            DescribedItem::Column => Signature::any(2, Volatility::Stable),
         };
         let descriptions = Arc::clone(&descriptions);
-        context.register_udf(ScalarUDF::from(Describe { name, what, descriptions, signature }));
+        context.register_udf(ScalarUDF::from(DescriptionFunction { name, item, descriptions, signature }));
     }
     Ok(())
 }
@@ -51,7 +53,9 @@ async fn read(context: &SessionContext) -> Result<Descriptions> {
         let (names, columns) = (as_string_array(batch.column(1))?, as_string_array(batch.column(3))?);
         for row in 0..batch.num_rows() {
             let (table, name) = (tables.value(row), names.value(row));
-            if let Some((_, about)) = tables::described().find(|(known, _)| *known == name) {
+            if let Some((_, about)) =
+                tables::descriptions().find(|(tables_by_name, _)| *tables_by_name == name)
+            {
                 descriptions.insert((table, 0), about.to_owned());
             }
             if let Some(about) = tables::columns::about(name, columns.value(row)) {
@@ -63,20 +67,20 @@ async fn read(context: &SessionContext) -> Result<Descriptions> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum What {
+enum DescribedItem {
     Table,
     Column,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Describe {
+struct DescriptionFunction {
     name: &'static str,
-    what: What,
+    item: DescribedItem,
     descriptions: Arc<Descriptions>,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Describe {
+impl ScalarUDFImpl for DescriptionFunction {
     fn name(&self) -> &str {
         self.name
     }
@@ -92,17 +96,17 @@ impl ScalarUDFImpl for Describe {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let tables = numbers(&arrays[0])?;
-        let columns = if self.what == What::Column { Some(numbers(&arrays[1])?) } else { None };
-        let found = |row: usize| {
+        let columns = if self.item == DescribedItem::Column { Some(numbers(&arrays[1])?) } else { None };
+        let descriptions = |row: usize| {
             let column = columns.as_ref().map_or(0, |columns| columns.value(row));
             let is_null = tables.is_null(row) || columns.as_ref().is_some_and(|columns| columns.is_null(row));
             self.descriptions.get(&(tables.value(row), column)).filter(|_| !is_null)
         };
-        let found: StringArray = (0..tables.len()).map(found).collect();
+        let descriptions: StringArray = (0..tables.len()).map(descriptions).collect();
         if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&descriptions, 0)?));
         }
-        Ok(ColumnarValue::Array(Arc::new(found)))
+        Ok(ColumnarValue::Array(Arc::new(descriptions)))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Functions of PostgreSQL that clients call to learn about the server. Most of what they ask about, there is not; those
-//! say so with a constant.
+//! PostgreSQL functions that clients call to learn about the server. Those about features that the server does not have return
+//! a constant.
 
 use super::super::settings::{self, SERVER_VERSION};
 use crate::engine::CATALOG;
@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 
-/// What everyone may do and see.
-const TRUE: [&str; 9] = [
+/// Functions about privileges and visibility, which are true for everyone.
+const ALWAYS_TRUE: [&str; 9] = [
     "pg_function_is_visible",
     "pg_type_is_visible",
     "pg_operator_is_visible",
@@ -26,8 +26,8 @@ const TRUE: [&str; 9] = [
     "has_column_privilege",
 ];
 
-/// What there is nothing to say of.
-const NOTHING: [&str; 16] = [
+/// Functions about objects that do not exist, which are NULL.
+const ALWAYS_NULL: [&str; 16] = [
     "inet_server_addr",
     "inet_client_addr",
     "pg_get_function_arguments",
@@ -46,24 +46,23 @@ const NOTHING: [&str; 16] = [
     "pg_get_partition_constraintdef",
 ];
 
-/// Sizes that nobody keeps.
-const UNKNOWN_SIZES: [&str; 4] =
-    ["pg_database_size", "pg_table_size", "pg_indexes_size", "pg_tablespace_size"];
+/// Functions about sizes that are not known, which are NULL.
+const NULL_SIZES: [&str; 4] = ["pg_database_size", "pg_table_size", "pg_indexes_size", "pg_tablespace_size"];
 
 /// Adds the functions to a session.
 pub(super) fn register(context: &SessionContext) {
     let version = format!("PostgreSQL {SERVER_VERSION} (Faultline {})", env!("CARGO_PKG_VERSION"));
-    let mut says = vec![
+    let mut constants = vec![
         ("version", ScalarValue::from(version.as_str())),
         ("session_user", ScalarValue::from(CATALOG)),
         ("pg_get_userbyid", ScalarValue::from(CATALOG)),
         ("pg_is_in_recovery", ScalarValue::from(false)),
     ];
-    says.extend(TRUE.map(|name| (name, ScalarValue::from(true))));
-    says.extend(NOTHING.map(|name| (name, ScalarValue::Utf8(None))));
-    says.extend(UNKNOWN_SIZES.map(|name| (name, ScalarValue::Int64(None))));
-    for (name, answer) in says {
-        context.register_udf(ScalarUDF::from(Says { name, answer, signature: anything() }));
+    constants.extend(ALWAYS_TRUE.map(|name| (name, ScalarValue::from(true))));
+    constants.extend(ALWAYS_NULL.map(|name| (name, ScalarValue::Utf8(None))));
+    constants.extend(NULL_SIZES.map(|name| (name, ScalarValue::Int64(None))));
+    for (name, value) in constants {
+        context.register_udf(ScalarUDF::from(ConstantFunction { name, value, signature: anything() }));
     }
     context.register_udf(ScalarUDF::from(CurrentSetting { signature: texts() }));
 }
@@ -78,15 +77,15 @@ fn texts() -> Signature {
     Signature::one_of(vec![named, or_nothing], Volatility::Stable)
 }
 
-/// Answers the same to everything.
+/// A function that returns a constant, whatever its arguments are.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Says {
+struct ConstantFunction {
     name: &'static str,
-    answer: ScalarValue,
+    value: ScalarValue,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Says {
+impl ScalarUDFImpl for ConstantFunction {
     fn name(&self) -> &str {
         self.name
     }
@@ -96,15 +95,15 @@ impl ScalarUDFImpl for Says {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.answer.data_type())
+        Ok(self.value.data_type())
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(self.answer.clone()))
+        Ok(ColumnarValue::Scalar(self.value.clone()))
     }
 }
 
-/// `current_setting(name)`: what holds for a connection that has set nothing.
+/// `current_setting(name)`: the default of a setting.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CurrentSetting {
     signature: Signature,

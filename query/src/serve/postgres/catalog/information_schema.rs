@@ -1,4 +1,4 @@
-//! `information_schema.tables` and `.columns` as PostgreSQL has them: our tables only, with the types' PostgreSQL names.
+//! `information_schema.tables` and `.columns` as PostgreSQL has them: without system tables, and with PostgreSQL type names.
 
 use crate::engine::{CATALOG, SCHEMA};
 use crate::types;
@@ -17,21 +17,22 @@ const NAME: &str = "information_schema";
 const TABLES: &str = "tables";
 const COLUMNS: &str = "columns";
 
-/// Puts it beside the tables that it tells of.
+/// Registers the schema in the catalog with the tables that it describes.
 pub(super) async fn register(context: &SessionContext, catalog: &Arc<dyn CatalogProvider>) -> Result<()> {
     let public = catalog.schema(SCHEMA).ok_or_else(|| plan_datafusion_err!("there is no schema"))?;
-    let mut known = Vec::new();
+    let mut tables_by_name = Vec::new();
     let mut names = public.table_names();
     names.sort();
     for name in names {
         if let Some(table) = public.table(&name).await? {
-            known.push((name, table));
+            tables_by_name.push((name, table));
         }
     }
     let state = context.state();
     let inner = InformationSchemaProvider::new(Arc::clone(state.catalog_list()))
         .with_table_functions(state.table_functions().clone());
-    let schema = InformationSchema { inner, tables: tables(&known)?, columns: columns(&known)? };
+    let schema =
+        InformationSchema { inner, tables: tables(&tables_by_name)?, columns: columns(&tables_by_name)? };
     catalog.register_schema(NAME, Arc::new(schema))?;
     Ok(())
 }
@@ -62,16 +63,16 @@ impl SchemaProvider for InformationSchema {
     }
 }
 
-type Known = (String, Arc<dyn TableProvider>);
+type NamedTable = (String, Arc<dyn TableProvider>);
 
-fn tables(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
+fn tables(tables_by_name: &[NamedTable]) -> Result<Arc<dyn TableProvider>> {
     let kind = |table: &Arc<dyn TableProvider>| match table.table_type() {
         TableType::View => "VIEW",
         TableType::Base | TableType::Temporary => "BASE TABLE",
     };
-    let count = known.len();
-    let names = known.iter().map(|(name, _)| name.as_str());
-    let kinds = known.iter().map(|(_, table)| kind(table));
+    let count = tables_by_name.len();
+    let names = tables_by_name.iter().map(|(name, _)| name.as_str());
+    let kinds = tables_by_name.iter().map(|(_, table)| kind(table));
     let rows = RecordBatch::try_from_iter([
         ("table_catalog", same(CATALOG, count)),
         ("table_schema", same(SCHEMA, count)),
@@ -81,8 +82,8 @@ fn tables(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
     table(rows)
 }
 
-fn columns(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
-    let rows: Vec<(&str, i32, Field)> = known
+fn columns(tables_by_name: &[NamedTable]) -> Result<Arc<dyn TableProvider>> {
+    let rows: Vec<(&str, i32, Field)> = tables_by_name
         .iter()
         .flat_map(|(name, table)| {
             let fields = table.schema().fields().clone();
@@ -98,7 +99,7 @@ fn columns(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
     let number = |of: fn(&DataType) -> Option<i32>| {
         Arc::new(rows.iter().map(|(_, _, field)| of(field.data_type())).collect::<Int32Array>()) as _
     };
-    let nothing = || Arc::new((0..count).map(|_| None::<&str>).collect::<StringArray>()) as _;
+    let nulls = || Arc::new((0..count).map(|_| None::<&str>).collect::<StringArray>()) as _;
     let rows = RecordBatch::try_from_iter_with_nullable([
         ("table_catalog", same(CATALOG, count), false),
         ("table_schema", same(SCHEMA, count), false),
@@ -109,7 +110,7 @@ fn columns(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
             Arc::new(rows.iter().map(|row| Some(row.1)).collect::<Int32Array>()) as _,
             false,
         ),
-        ("column_default", nothing(), true),
+        ("column_default", nulls(), true),
         ("is_nullable", text(|field| if field.is_nullable() { "YES" } else { "NO" }.to_owned()), false),
         ("data_type", text(|field| type_name(field.data_type())), false),
         ("character_maximum_length", number(|_| None), true),
@@ -122,7 +123,7 @@ fn columns(known: &[Known]) -> Result<Arc<dyn TableProvider>> {
             true,
         ),
         ("datetime_precision", number(|data_type| data_type.is_temporal().then_some(6)), true),
-        ("interval_type", nothing(), true),
+        ("interval_type", nulls(), true),
         ("udt_catalog", same(CATALOG, count), false),
         ("udt_schema", same("pg_catalog", count), false),
         ("udt_name", text(|field| udt_name(field.data_type())), false),
@@ -144,7 +145,7 @@ fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::List(_) | DataType::LargeList(_) => "ARRAY".to_owned(),
         DataType::Timestamp(_, None) => "timestamp without time zone".to_owned(),
-        other => types::name_of(other),
+        other => types::postgres_name(other),
     }
 }
 

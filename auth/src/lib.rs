@@ -1,0 +1,49 @@
+//! Authentication and authorization of clients, and the accept loop and TLS of every listener.
+//!
+//! # A tour
+//!
+//! 1. [`Secret`] is a token as its owner has it: 32 random bytes, shown once.
+//! 2. [`Tokens`] is the set of known tokens: names, scopes, expiry and hashes, from a file or the environment.
+//! 3. [`Authenticator`] accepts or denies the [`Credentials`] of a client, counts the denials and slows them down.
+//! 4. [`scram`] lets a PostgreSQL client prove that it has a token without sending it.
+//! 5. [`require_scope`] is the middleware in front of routes; a [`Client`] is who was authenticated, and knows
+//!    when that ends.
+//! 6. [`listener`] is the accept loop of every listener: it limits, counts and drains connections. [`tls`] has their TLS
+//!    configuration; it may require client certificates.
+//! 7. The `host_header` check keeps foreign web pages from reaching a listener on loopback by DNS rebinding;
+//!    [`Origin`]s are those whose pages may use the endpoints at all.
+//! 8. [`browser_session`] lets a person sign in once, with a cookie in place of the token.
+//! 9. [`ConnectionLimiter`] limits connections, and keeps one address from holding all of them.
+//!
+//! # What must always hold
+//!
+//! - A secret is never stored, printed or compared in a time that depends on it; only its hash is.
+//! - A file with a mistake changes nothing, and the message about it does not quote the file.
+
+mod authenticator;
+pub mod browser_session;
+mod client;
+mod connection_limiter;
+mod credentials;
+mod denial;
+mod host_header;
+pub mod listener;
+mod middleware;
+mod origin;
+mod revocation;
+mod scope;
+pub mod scram;
+mod secret;
+pub mod tls;
+mod tokens;
+
+pub use authenticator::{Authenticator, PendingScram, SignInError, SignedIn};
+pub use client::Client;
+pub use connection_limiter::{ConnectionLimit, ConnectionLimiter, ConnectionPermit};
+pub use credentials::Credentials;
+pub use denial::{CROSS_SITE_REMEDY, Denial, DenialReason};
+pub use middleware::{allow_anonymous, require_scope, require_scope_or_session};
+pub use origin::Origin;
+pub use scope::Scope;
+pub use secret::Secret;
+pub use tokens::{Token, Tokens, TokensError};

@@ -1,0 +1,468 @@
+//! The shapes in which upstream APIs say that a request failed, as tools pass them on.
+//!
+//! Each rule is one shape in one small function. Whether a shape counts depends on where it stands
+//! ([`Strictness`]): in a reply that its protocol calls a success it must be unmistakable, because tools return
+//! job records, findings and log entries that look much like errors.
+//!
+//! Invariant: only the fields of the object itself decide, never anything inside the data that it holds. The
+//! one exception is an error object or a list of errors, whose first element gives the message.
+
+mod keys;
+
+use super::error_shapes::{dialect_of_code, split_class_name};
+use super::{Failure, prose};
+use crate::code::Code;
+use crate::context::http_status;
+use crate::details::Details;
+use crate::dialect::Dialect;
+use crate::json::Json;
+use crate::registry::Registry;
+use keys::{ShapeFields, Slot};
+
+/// How much a shape has to show before it counts as a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// The protocol already says that the call failed: anything that reads like an error helps to explain it.
+    Given,
+    /// A log record of its own, which has context fields beside the shape.
+    Record,
+    /// The data of a reply that its protocol calls a success.
+    Required,
+}
+
+/// Reads an object that says by its shape that a request failed.
+pub(super) fn read<'t>(registry: &Registry, object: Json<'t>, strictness: Strictness) -> Option<Failure<'t>> {
+    let fields = ShapeFields::read(object);
+    let failed = match strictness {
+        Strictness::Given => has_explanation(&fields),
+        Strictness::Record => RECORD_RULES.iter().any(|rule| rule(&fields)) && !is_harmless(object),
+        Strictness::Required => !says_success(&fields) && REPLY_RULES.iter().any(|rule| rule(&fields)),
+    };
+    failed.then(|| build(registry, &fields))
+}
+
+/// Reads an object that a tool returned without a flag: an unmistakable shape, or nothing but a message that
+/// states a failure.
+pub(super) fn read_tool_data<'t>(registry: &Registry, object: Json<'t>) -> Option<Failure<'t>> {
+    let fields = ShapeFields::read(object);
+    if says_success(&fields) {
+        return None;
+    }
+    if REPLY_RULES.iter().any(|rule| rule(&fields)) {
+        return Some(build(registry, &fields));
+    }
+    let text = fields.text(Slot::Message).filter(|_| fields.unknown + fields.record == 0)?;
+    let states_failure = !fields.has(Slot::Data) && prose::is_failure(registry, text);
+    states_failure.then(|| Failure::from_text(Dialect::Unknown, text))
+}
+
+/// Returns true for an object that is a record with an identity or a list, rather than a reply.
+pub(super) fn is_data_record(object: Json<'_>) -> bool {
+    let fields = ShapeFields::read(object);
+    fields.record > 1 || fields.record == 1 && fields.unknown > 0 || says_success(&fields)
+}
+
+/// The message and the code that a failed reply states anywhere in its own fields.
+pub(super) fn explain<'t>(registry: &Registry, object: Json<'t>) -> Option<Failure<'t>> {
+    let fields = ShapeFields::read(object);
+    has_explanation(&fields).then(|| build(registry, &fields))
+}
+
+type ShapeRule = fn(&ShapeFields<'_>) -> bool;
+
+/// The shapes that count in a reply.
+const REPLY_RULES: [ShapeRule; 15] = [
+    verdict_is_false,
+    error_flag_is_set,
+    calls_itself_an_error,
+    is_kubernetes_status,
+    is_problem,
+    is_oauth_error,
+    is_error_value,
+    status_says_error,
+    status_says_failed,
+    is_jsend_failure,
+    has_only_errors,
+    has_http_error_status,
+    is_documented_message,
+    is_bare_detail,
+    is_code_and_message,
+];
+
+/// The shapes that count in a log record: bare statuses and weak forms are read elsewhere.
+const RECORD_RULES: [ShapeRule; 12] = [
+    verdict_is_false,
+    error_flag_is_set,
+    calls_itself_an_error,
+    is_kubernetes_status,
+    is_problem,
+    is_oauth_error,
+    status_says_error,
+    is_jsend_failure,
+    has_only_errors,
+    is_bare_detail,
+    is_bare_jsonrpc_error,
+    is_logged_error,
+];
+
+/// Texts that explain a failure.
+const TEXTS: [Slot; 6] = [Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail, Slot::Title, Slot::Body];
+
+/// `{"ok": false}`, `{"success": 0}`. A list of findings with a verdict is what a check returned.
+fn verdict_is_false(fields: &ShapeFields<'_>) -> bool {
+    let Some(verdict) = fields.get(Slot::Verdict) else { return false };
+    let is_false = verdict.as_bool() == Some(false)
+        || verdict.as_i64() == Some(0)
+        || verdict.as_str().is_some_and(|word| matches_any(word, &["no", "0", "failed", "error"]));
+    let has_error = fields.has(Slot::Error) || fields.has(Slot::Errors) || fields.has_text(&TEXTS);
+    is_false && (fields.record == 0 || has_error)
+}
+
+/// `{"is_error": true, "error_description": "..."}`, `{"error": true, "message": "..."}`.
+fn error_flag_is_set(fields: &ShapeFields<'_>) -> bool {
+    let is_true =
+        |slot| fields.get(slot).is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1));
+    (is_true(Slot::ErrorFlag) || is_true(Slot::Error)) && (fields.has_text(&TEXTS) || fields.has(Slot::Code))
+}
+
+/// `{"type": "error", "error": {...}}`, `{"object": "error", "message": "..."}`, `{"__type": "...Exception"}`.
+fn calls_itself_an_error(fields: &ShapeFields<'_>) -> bool {
+    if !fields.has(Slot::Type) {
+        return false;
+    }
+    let names_class = || fields.object.get("__type").is_some_and(|class| class.as_str().is_some());
+    let says_error = fields.text(Slot::Type).is_some_and(|text| text.eq_ignore_ascii_case("error"))
+        || fields.object.get("object").and_then(Json::as_str) == Some("error");
+    (says_error || names_class()) && (fields.has(Slot::Error) || fields.has_text(&TEXTS))
+}
+
+/// `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`.
+fn is_kubernetes_status(fields: &ShapeFields<'_>) -> bool {
+    fields.text(Slot::Kind) == Some("Status") && fields.text(Slot::Status) == Some("Failure")
+}
+
+/// `application/problem+json`: a title and a status, or a type that is a URI.
+fn is_problem(fields: &ShapeFields<'_>) -> bool {
+    let has_status = error_status(fields).is_some();
+    let has_uri =
+        fields.text(Slot::Type).is_some_and(|text| text.starts_with("http") || text.starts_with("about:"));
+    let has_words = fields.has_text(&[Slot::Detail]) || fields.has(Slot::Errors);
+    fields.has_text(&[Slot::Title])
+        && fields.record == 0
+        && (has_status && (has_words || has_uri || fields.unknown == 0) || has_uri && has_words)
+}
+
+/// `{"error": "invalid_grant", "error_description": "..."}`.
+fn is_oauth_error(fields: &ShapeFields<'_>) -> bool {
+    fields.has_text(&[Slot::Error]) && fields.object.get("error_description").is_some()
+}
+
+/// A non-empty `error` in an object that is no record of something else.
+fn is_error_value(fields: &ShapeFields<'_>) -> bool {
+    const MAX_UNKNOWN: usize = 4;
+    if fields.record > 0 || fields.unknown > MAX_UNKNOWN {
+        return false;
+    }
+    // The state of a job that a tool looked up.
+    if says_failed(fields) && fields.unknown > 1 {
+        return false;
+    }
+    if fields.text(Slot::ErrorText).is_some_and(|text| !is_benign(text)) && fields.unknown <= 1 {
+        return true;
+    }
+    let Some(error) = fields.get(Slot::Error) else { return false };
+    match error.as_str() {
+        Some(text) => !is_benign(text),
+        None if error.is_object() => has_explanation(&ShapeFields::read(error)),
+        None => error.items().next().is_some_and(|first| first.as_str().is_some() || first.is_object()),
+    }
+}
+
+/// `{"status": "error", "message": "..."}`.
+fn status_says_error(fields: &ShapeFields<'_>) -> bool {
+    const WORDS: [&str; 7] = ["error", "err", "fail", "failure", "denied", "unauthorized", "forbidden"];
+    let is_word = fields.text(Slot::Status).is_some_and(|word| matches_any(word, &WORDS));
+    let explains = fields.has(Slot::Error) || fields.has(Slot::Errors) || fields.has_text(&TEXTS);
+    is_word && explains && fields.record == 0
+}
+
+/// `{"status": "failed", "message": "..."}`: also the state of a job, so nothing else may stand there.
+fn status_says_failed(fields: &ShapeFields<'_>) -> bool {
+    let explains = fields.has(Slot::Error) || fields.has_text(&[Slot::Message, Slot::ErrorText]);
+    says_failed(fields) && explains && fields.record == 0 && fields.unknown <= 1
+}
+
+/// The status is a word for how a job ended.
+fn says_failed(fields: &ShapeFields<'_>) -> bool {
+    const WORDS: [&str; 7] =
+        ["failed", "rejected", "timeout", "timed_out", "not_found", "invalid", "unavailable"];
+    fields.text(Slot::Status).is_some_and(|word| matches_any(word, &WORDS))
+}
+
+/// `{"status": "fail", "data": {"field": "is required"}}`.
+fn is_jsend_failure(fields: &ShapeFields<'_>) -> bool {
+    fields.text(Slot::Status) == Some("fail") && fields.has(Slot::Data) && fields.unknown + fields.record == 0
+}
+
+/// GraphQL, JSON:API and others: a list of errors, and no data beside it.
+fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
+    let Some(errors) = fields.get(Slot::Errors) else { return false };
+    if fields.unknown + fields.record > 0 || fields.get(Slot::Data).is_some_and(|data| !holds_nothing(data)) {
+        return false;
+    }
+    match errors.items().next() {
+        Some(first) if first.is_object() => !is_finding(first) && has_explanation(&ShapeFields::read(first)),
+        Some(first) => first.as_str().is_some(),
+        // Jira and Rails write them by field; numbers are counts.
+        None => match errors.fields().next() {
+            Some((_, first)) => first.as_str().is_some() || first.items().next().is_some(),
+            None => errors.as_str().is_some(),
+        },
+    }
+}
+
+/// `{"statusCode": 500, "message": "..."}`, `{"status": 404, "code": "object_not_found", "message": "..."}`.
+fn has_http_error_status(fields: &ShapeFields<'_>) -> bool {
+    const MAX_UNKNOWN: usize = 3;
+    error_status(fields).is_some()
+        && (fields.has_text(&[Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail])
+            || fields.has(Slot::Error))
+        && fields.record == 0
+        && fields.unknown <= MAX_UNKNOWN
+}
+
+/// `{"message": "Not Found", "documentation_url": "..."}`.
+fn is_documented_message(fields: &ShapeFields<'_>) -> bool {
+    fields.has_text(&[Slot::Message])
+        && fields.has(Slot::Documentation)
+        && fields.record + fields.unknown == 0
+}
+
+/// `{"detail": "..."}` and `{"detail": [{"loc": [...], "msg": "..."}]}`, with nothing else.
+fn is_bare_detail(fields: &ShapeFields<'_>) -> bool {
+    if fields.count != 1 {
+        return false;
+    }
+    let Some(detail) = fields.object.get("detail") else { return false };
+    let has_message = |item: Json<'_>| item.get("msg").is_some() && item.get("loc").is_some();
+    detail.as_str().is_some() || detail.items().next().is_some_and(has_message)
+}
+
+/// `{"code": 10003, "message": "Unknown Channel"}`, `{"code": "AccessDenied", "message": "..."}`.
+fn is_code_and_message(fields: &ShapeFields<'_>) -> bool {
+    let is_error_code = match Code::read(fields.get(Slot::Code)) {
+        Code::Number { value, .. } => value != 0 && !(200..400).contains(&value),
+        Code::Text(code) => is_error_name(code),
+        _ => false,
+    };
+    is_error_code
+        && [Slot::Message, Slot::ErrorText]
+            .into_iter()
+            .any(|slot| fields.text(slot).is_some_and(|text| !is_benign(text)))
+        && !fields.has(Slot::Data)
+        && fields.unknown + fields.record == 0
+}
+
+/// `{"code": -32603, "message": "..."}`: the error of JSON-RPC without its frame.
+fn is_bare_jsonrpc_error(fields: &ShapeFields<'_>) -> bool {
+    let code = Code::read(fields.object.get("code"));
+    matches!(code, Code::Number { value: -32768..=-32000, .. }) && fields.has_text(&[Slot::Message])
+}
+
+/// `{"level": "error", "msg": "tool call failed", "tool": "x", "err": "denied"}`.
+fn is_logged_error(fields: &ShapeFields<'_>) -> bool {
+    const TOOL_KEYS: [&str; 4] = ["tool", "tool_name", "toolName", "mcp.tool.name"];
+    const LEVELS: [&str; 5] = ["error", "fatal", "critical", "err", "severe"];
+    const PINO_ERROR: i64 = 50;
+    if !fields.has(Slot::Error) && !fields.has(Slot::Message) {
+        return false;
+    }
+    let level = fields.object.get("level").or_else(|| fields.object.get("severity")).unwrap_or(Json::NULL);
+    let is_error = level.as_str().is_some_and(|level| matches_any(level, &LEVELS))
+        || level.as_i64().is_some_and(|level| level >= PINO_ERROR);
+    let names_tool =
+        || TOOL_KEYS.iter().any(|key| fields.object.get(key).is_some_and(|tool| tool.as_str().is_some()));
+    is_error && (fields.has(Slot::Error) || fields.has_text(&[Slot::Message]) && names_tool())
+}
+
+/// Something in it can be shown as the reason of a failure.
+fn has_explanation(fields: &ShapeFields<'_>) -> bool {
+    const REASONS: [Slot; 5] = [Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail, Slot::Title];
+    fields.has_text(&REASONS)
+        || fields.has(Slot::Errors)
+        || fields.get(Slot::Error).is_some_and(|error| error.is_object() || error.is_array())
+        || fields.get(Slot::Detail).is_some_and(Json::is_array)
+        || fields.get(Slot::Code).is_some_and(|code| code.as_str().is_some_and(is_error_name))
+}
+
+/// `{"ok": true}`, `{"status": "completed"}`: whatever else stands there, the request worked.
+fn says_success(fields: &ShapeFields<'_>) -> bool {
+    const WORDS: [&str; 11] = [
+        "ok",
+        "success",
+        "succeeded",
+        "complete",
+        "completed",
+        "done",
+        "passed",
+        "healthy",
+        "active",
+        "running",
+        "approved",
+    ];
+    fields.get(Slot::Verdict).and_then(Json::as_bool) == Some(true)
+        || fields.text(Slot::Status).is_some_and(|word| matches_any(word, &WORDS))
+        || fields.get(Slot::Status).and_then(http_status).is_some_and(|status| status < 400)
+}
+
+/// A log record that its level calls harmless.
+fn is_harmless(record: Json<'_>) -> bool {
+    let level = record.get("level").or_else(|| record.get("severity")).and_then(Json::as_str);
+    level.is_some_and(|level| matches_any(level, &["trace", "debug", "info"]))
+}
+
+/// One entry of a report: it has a place in a file, or a severity of its own.
+fn is_finding(item: Json<'_>) -> bool {
+    const KEYS: [&str; 11] = [
+        "line", "column", "file", "filename", "filePath", "severity", "rule", "ruleId", "level", "range",
+        "start",
+    ];
+    item.fields().any(|(key, value)| KEYS.contains(&key) && !value.is_null())
+}
+
+/// `null`, or an object whose every field is `null`: what GraphQL answers when nothing could be resolved.
+fn holds_nothing(data: Json<'_>) -> bool {
+    data.is_null() || data.is_object() && data.fields().all(|(_, value)| value.is_null())
+}
+
+/// The HTTP status of a failure.
+fn error_status(fields: &ShapeFields<'_>) -> Option<u16> {
+    [Slot::HttpStatus, Slot::Status, Slot::Code]
+        .into_iter()
+        .filter_map(|slot| fields.get(slot).and_then(http_status))
+        .find(|status| (400..600).contains(status))
+}
+
+/// A text that stands under `error` when nothing went wrong.
+fn is_benign(text: &str) -> bool {
+    const WORDS: [&str; 11] =
+        ["none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error", "undefined"];
+    matches_any(text, &WORDS)
+}
+
+/// `object_not_found`, `AccessDenied`, `ENOENT`: a name that an error goes by.
+fn is_error_name(code: &str) -> bool {
+    const MAX_LENGTH: usize = 96;
+    let is_slug =
+        is_slug(code) && code.len() <= MAX_LENGTH && code.bytes().any(|byte| byte.is_ascii_alphabetic());
+    const MIN_WORD: usize = 5;
+    let is_word = code.len() >= MIN_WORD && code.bytes().filter(u8::is_ascii_uppercase).count() > 1;
+    let has_words = code.contains('_') || is_word;
+    is_slug && has_words && !is_benign(code)
+}
+
+fn is_slug(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/'))
+}
+
+fn matches_any(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|other| word.trim().eq_ignore_ascii_case(other))
+}
+
+/// Puts together what the fields say.
+fn build<'t>(registry: &Registry, fields: &ShapeFields<'t>) -> Failure<'t> {
+    let object = fields.object;
+    let error = fields.get(Slot::Error);
+    let nested = error.filter(|error| error.is_object()).or_else(|| first_error(fields));
+    let inner = nested.map(ShapeFields::read);
+    let slug = fields.text(Slot::Error).filter(|text| is_slug(text));
+    let code = read_code(fields, inner.as_ref(), slug);
+    let text = inner.as_ref().and_then(best_text).or_else(|| best_text(fields)).or(slug);
+    let (class, message) = text.map_or((None, None), |text| {
+        let (class, message) = split_class_name(text);
+        (class, Some(message))
+    });
+    let error_type = inner.as_ref().and_then(type_text).or_else(|| type_text(fields));
+    let dialect = match dialect_of_code(registry, code) {
+        Dialect::Unknown if code.is_absent() && error_status(fields).is_some() => Dialect::Http,
+        dialect => dialect,
+    };
+    Failure {
+        code,
+        message,
+        error: nested.or(Some(object)),
+        error_fields: Details::read(nested.or(Some(object))),
+        details: [object.get("details"), object.get("data")]
+            .into_iter()
+            .flatten()
+            .find(|value| value.is_object()),
+        type_name: class.or(error_type),
+        is_string_error: code.is_absent() && fields.has_text(&[Slot::Error]),
+        ..Failure::new(dialect)
+    }
+}
+
+/// The first of a list of errors, under whatever name.
+fn first_error<'t>(fields: &ShapeFields<'t>) -> Option<Json<'t>> {
+    [Slot::Error, Slot::Errors, Slot::Detail]
+        .into_iter()
+        .filter_map(|slot| fields.get(slot))
+        .filter_map(|list| list.items().next())
+        .find(|item| item.is_object())
+}
+
+fn read_code<'t>(
+    fields: &ShapeFields<'t>,
+    inner: Option<&ShapeFields<'t>>,
+    slug: Option<&'t str>,
+) -> Code<'t> {
+    let own = |fields: &ShapeFields<'t>| {
+        let code = Code::read(fields.get(Slot::Code));
+        (!code.is_absent() && code != Code::Number { value: 0, quoted: false }).then_some(code)
+    };
+    let in_extensions = |fields: &ShapeFields<'t>| {
+        let code = Code::read(fields.object.get("extensions").and_then(|extensions| extensions.get("code")));
+        (!code.is_absent()).then_some(code)
+    };
+    // The class of an AWS exception stands behind a `#`.
+    let aws_class = || Some(fields.object.get("__type")?.as_str()?.rsplit('#').next().unwrap_or_default());
+    let reason =
+        || fields.object.get("reason").and_then(Json::as_str).filter(|_| is_kubernetes_status(fields));
+    let named =
+        slug.filter(|slug| is_error_name(slug)).or_else(aws_class).or_else(reason).map(Code::from_text);
+    let coded = inner.and_then(|inner| own(inner).or_else(|| in_extensions(inner))).or_else(|| own(fields));
+    match (coded, named) {
+        // A number that only repeats the HTTP status says less than a name.
+        (Some(Code::Number { value: 400..=599, .. }), Some(named)) => named,
+        (Some(code), _) | (None, Some(code)) => code,
+        (None, None) => Code::Missing,
+    }
+}
+
+/// The text that tells most: prose before a name, and what the API wrote for people before the reason phrase
+/// of a status.
+fn best_text<'t>(fields: &ShapeFields<'t>) -> Option<&'t str> {
+    let error = fields.text(Slot::Error).filter(|text| text.contains(' ') && error_status(fields).is_none());
+    let in_list = || {
+        let list = fields.get(Slot::Errors)?;
+        let first = || list.items().next().or_else(|| list.fields().next().map(|(_, value)| value));
+        list.as_str().or_else(|| first()?.as_str()).or_else(|| first()?.items().next()?.as_str())
+    };
+    let field_of_data = || fields.get(Slot::Data)?.fields().find_map(|(_, value)| value.as_str());
+    error
+        .or_else(|| [Slot::Message, Slot::ErrorText].into_iter().find_map(|slot| fields.text(slot)))
+        .or_else(|| fields.text(Slot::Detail))
+        .or_else(in_list)
+        .or_else(|| [Slot::Title, Slot::Body, Slot::Error].into_iter().find_map(|slot| fields.text(slot)))
+        .or_else(|| field_of_data().filter(|_| is_jsend_failure(fields)))
+}
+
+/// The class or kind of an error, unless it only says that it is one.
+fn type_text<'t>(fields: &ShapeFields<'t>) -> Option<&'t str> {
+    let is_telling = |text: &&str| !text.eq_ignore_ascii_case("error") && !text.contains("://");
+    let name = || fields.object.get("name").and_then(Json::as_str).filter(|name| is_error_name(name));
+    fields.text(Slot::Type).filter(is_telling).or_else(name)
+}

@@ -1,0 +1,440 @@
+//! Evidence: what the words of a failure say, where no registered code tells.
+//!
+//! Most real failures are prose. A table of patterns (`registry/evidence/`, one row a pattern) is compiled
+//! into one automaton; a text is brought into one spelling, its wrappers are peeled, and every row that is
+//! found adds its weight to the category of its canonical code. Statuses, SQLSTATEs and JSON-RPC codes that
+//! stand in the text count as well. The category with the most weight wins.
+//!
+//! What always holds: the same text gives the same answer; the work is linear in the length of the text,
+//! of which at most the first [`MAX_TEXT_BYTES`] and the last line are read; words inside URLs, paths and
+//! identifiers such as `timeout_ms` do not decide.
+
+mod load;
+mod normalize;
+mod opening;
+mod position;
+mod source;
+mod status;
+mod wrapper;
+
+use crate::category::Category;
+use crate::fault::Fault;
+use aho_corasick::{AhoCorasick, MatchKind};
+use normalize::Normalized;
+use opening::Openings;
+use position::{Focus, fits};
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
+/// How much of a text is read.
+const MAX_TEXT_BYTES: usize = 4096;
+/// How much of the end of a longer text is read for its last line.
+const MAX_LAST_LINE_BYTES: usize = 512;
+/// A score from which the words decide, whatever a generic code says. A row of weight 5 in the first
+/// sentence has a score of 50.
+const STRONG_SCORE: i32 = 45;
+/// A score below which the words say nothing.
+const MIN_SCORE: i32 = 8;
+/// A score that beats codes which are registered, but say no more than "it failed".
+const DECISIVE_SCORE: i32 = 75;
+
+/// How far evidence can be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Strength {
+    /// Enough where nothing else is known.
+    Weak,
+    /// Beats a generic code.
+    Strong,
+    /// Beats a registered code that only says that something failed.
+    Decisive,
+}
+
+/// What a text says about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evidence<'r, 't> {
+    /// The canonical code that the words speak for; none when only a wrapper was understood.
+    pub(crate) canonical: Option<&'r str>,
+    pub(crate) category: Category,
+    pub(crate) strength: Strength,
+    /// Whose fault it is, where the words tell more than the category does.
+    pub(crate) fault: Option<Fault>,
+    /// The operation that a wrapper or the message names.
+    pub(crate) operation: Option<&'t str>,
+    /// The JSON-RPC code that stands in the text, as in `MCP error -32602: ...`.
+    pub(crate) code: Option<i64>,
+    /// The HTTP status that stands in the text.
+    pub(crate) http_status: Option<u16>,
+    /// The text without its wrappers.
+    pub(crate) message: &'t str,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone)]
+struct Row {
+    /// The wordings as they are written, for the reference page.
+    any: Vec<String>,
+    canonical: String,
+    category: Category,
+    weight: i32,
+    fault: Option<Fault>,
+    has_with: bool,
+}
+
+/// What a pattern does when it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Any,
+    With,
+    Without,
+    /// Advice follows.
+    Advice,
+    /// The cause follows.
+    Cause,
+}
+
+/// One wording of the automaton.
+#[derive(Debug, Clone)]
+struct Pattern {
+    /// The last word may go on.
+    is_stem: bool,
+    /// The name of a class: `KeyError` is one, "duplicate key error" is not.
+    is_class: bool,
+    /// The rows it belongs to, and what it does there.
+    uses: Vec<(usize, Role)>,
+}
+
+/// What HTTP statuses stand for.
+#[derive(Debug, Clone)]
+struct Status {
+    statuses: RangeInclusive<u16>,
+    canonical: String,
+    category: Category,
+    weight: i32,
+    fault: Option<Fault>,
+}
+
+/// What the SQLSTATEs that begin alike stand for.
+#[derive(Debug, Clone)]
+struct Sqlstate {
+    prefix: String,
+    canonical: String,
+    category: Category,
+    fault: Option<Fault>,
+}
+
+/// Finds every wording in one pass. The automaton is built when the first text is read, because a process that
+/// reads none should not wait for it.
+#[derive(Debug, Clone)]
+struct PatternFinder {
+    texts: Vec<String>,
+    /// None when it cannot be built, which a test rules out.
+    automaton: OnceLock<Option<AhoCorasick>>,
+}
+
+impl PatternFinder {
+    fn new(texts: Vec<String>) -> Self {
+        Self { texts, automaton: OnceLock::new() }
+    }
+
+    fn automaton(&self) -> Option<&AhoCorasick> {
+        let build = || {
+            let mut builder = AhoCorasick::builder();
+            builder.match_kind(MatchKind::Standard).prefilter(false).build(&self.texts).ok()
+        };
+        self.automaton.get_or_init(build).as_ref()
+    }
+}
+
+/// The evidence table, compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct EvidenceTable {
+    rows: Vec<Row>,
+    patterns: Vec<Pattern>,
+    finder: PatternFinder,
+    statuses: Vec<Status>,
+    sqlstates: Vec<Sqlstate>,
+    openings: Openings,
+}
+
+impl EvidenceTable {
+    /// True when an unflagged text, as a whole, states that the call failed, rather than being data that
+    /// mentions failures.
+    pub(crate) fn opens_as_failure(&self, text: &str) -> bool {
+        self.openings.states_failure(text, |text| {
+            self.read(text).is_some_and(|read| read.canonical.is_some() && read.strength >= Strength::Strong)
+        })
+    }
+
+    /// Reads the text of a failure. None when neither its words nor its wrappers say anything.
+    pub(crate) fn read<'r, 't>(&'r self, text: &'t str) -> Option<Evidence<'r, 't>> {
+        let mut scores = Scores::new(self);
+        let message = scores.add_message(text);
+        scores.finish(message)
+    }
+
+    /// The wordings of every row and the canonical code they speak for, heaviest first.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&[String], &str)> {
+        self.rows.iter().filter(|row| row.weight > 0).map(|row| (row.any.as_slice(), row.canonical.as_str()))
+    }
+}
+
+/// The message of a failure without its wrappers, and what those said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<'t> {
+    text: &'t str,
+    operation: Option<&'t str>,
+    code: Option<i64>,
+    /// A wrapper says that a tool failed, and nothing more follows.
+    is_withheld: bool,
+}
+
+impl<'t> Message<'t> {
+    /// The operation that a wrapper or the words name.
+    fn named_operation(&self, canonical: &str) -> Option<&'t str> {
+        self.operation.or_else(|| wrapper::named_tool(self.text)).or_else(|| {
+            (canonical == "NOT_FOUND_OPERATION").then(|| wrapper::trailing_name(self.text)).flatten()
+        })
+    }
+
+    /// Takes the wrappers off a text.
+    fn read(text: &'t str) -> Self {
+        let peeled = wrapper::peel(crate::limits::truncate_str(text, MAX_TEXT_BYTES));
+        Self {
+            text: peeled.text,
+            operation: peeled.operation,
+            code: peeled.code,
+            is_withheld: peeled.says_failed && peeled.operation.is_some() && peeled.text.is_empty(),
+        }
+    }
+
+    const NONE: Self = Self { text: "", operation: None, code: None, is_withheld: false };
+}
+
+/// The evidence gathered so far for one failure.
+pub(crate) struct Scores<'r> {
+    table: &'r EvidenceTable,
+    /// The best score of each row.
+    of_row: Vec<i32>,
+    /// The rows that have a score.
+    touched: Vec<usize>,
+    /// Evidence beyond the rows: canonical, category, score, fault.
+    extra: Vec<(&'r str, Category, i32, Option<Fault>)>,
+    http_status: Option<u16>,
+}
+
+impl<'r> Scores<'r> {
+    pub(crate) fn new(table: &'r EvidenceTable) -> Self {
+        Self {
+            table,
+            of_row: vec![0; table.rows.len()],
+            touched: Vec::new(),
+            extra: Vec::new(),
+            http_status: None,
+        }
+    }
+
+    /// Adds what a message says; returns it without its wrappers.
+    pub(crate) fn add_message<'t>(&mut self, text: &'t str) -> Message<'t> {
+        let message = Message::read(text);
+        self.add_words(message.text, 10);
+        if let Some(line) = last_line(text) {
+            self.add_words(line, 20);
+        }
+        message
+    }
+
+    /// Adds what the words of a code or a class say: `index_not_found`, `ConnectTimeout`.
+    pub(crate) fn add_name(&mut self, name: &str) {
+        self.add_words(crate::limits::truncate_str(name, MAX_LAST_LINE_BYTES), 9);
+    }
+
+    /// Adds the HTTP status that a failure came with, and the canonical code that the registry has for it.
+    pub(crate) fn add_status(&mut self, status: u16, canonical: &'r str, category: Category) {
+        let row = self.table.statuses.iter().find(|row| row.statuses.contains(&status));
+        self.extra.push((canonical, category, row.map_or(4, |row| row.weight) * 10, None));
+    }
+
+    /// Adds an HTTP status that stands in a text.
+    fn add_text_status(&mut self, status: u16, factor: i32) {
+        if let Some(row) = self.table.statuses.iter().find(|row| row.statuses.contains(&status)) {
+            self.extra.push((&row.canonical, row.category, row.weight * factor, row.fault));
+        }
+    }
+
+    fn add_words(&mut self, text: &str, factor: i32) {
+        let form = Normalized::of_text(text);
+        if let Some(state) = status::sqlstate(&form.text) {
+            let fits = |row: &&Sqlstate| state.starts_with(row.prefix.as_str());
+            if let Some(row) = self.table.sqlstates.iter().find(fits) {
+                self.extra.push((&row.canonical, row.category, 9 * factor, row.fault));
+            }
+        }
+        if self.http_status.is_none() {
+            self.http_status = status::http_status(&form.text).map(|(status, _)| status);
+            if let Some(status) = self.http_status {
+                self.add_text_status(status, factor);
+            }
+        }
+        if says_none_found(&form.text) {
+            self.extra.push(("NOT_FOUND_RESOURCE", Category::NotFound, 7 * factor, None));
+        }
+        self.add_patterns(&form, factor);
+    }
+
+    fn add_patterns(&mut self, form: &Normalized, factor: i32) {
+        let table = self.table;
+        let Some(automaton) = table.finder.automaton() else { return };
+        let mut hits: Vec<Hit> = automaton
+            .find_overlapping_iter(&form.text)
+            .map(|hit| Hit { start: hit.start(), end: hit.end(), pattern: hit.pattern().as_usize() })
+            .filter(|hit| fits(form, &table.patterns[hit.pattern], hit.start, hit.end))
+            .collect();
+        // A wording that holds others comes before them.
+        hits.sort_unstable_by_key(|hit| (hit.start, std::cmp::Reverse(hit.end), hit.pattern));
+        let mut found = Found::new(table.rows.len());
+        let mut focus = Focus::default();
+        let mut covered: (usize, usize) = (0, 0);
+        for hit in &hits {
+            let is_covered = hit.end <= covered.1 && (hit.start, hit.end) != covered;
+            let place = focus.factor(form, hit.start, hit.end);
+            for &(row, role) in &table.patterns[hit.pattern].uses {
+                match role {
+                    Role::Any if is_covered && table.rows[row].weight > 0 => {}
+                    Role::Any => {
+                        found.touch(row);
+                        found.any[row] = found.any[row].max(place);
+                        if hit.end > covered.1 && !table.rows[row].has_with && table.rows[row].weight > 0 {
+                            covered = (hit.start, hit.end);
+                        }
+                    }
+                    Role::With => found.with[row] = true,
+                    Role::Without => found.without[row] = true,
+                    Role::Advice => focus.is_advice = true,
+                    Role::Cause => focus = Focus { from: hit.start, is_advice: false },
+                }
+            }
+        }
+        for &index in &found.touched {
+            let row = &table.rows[index];
+            if found.any[index] > 0 && !found.without[index] && (found.with[index] || !row.has_with) {
+                let score = row.weight * found.any[index] * factor / 10;
+                self.touched.push(index);
+                let best = &mut self.of_row[index];
+                *best = if row.weight < 0 { score.min(*best) } else { score.max(*best) };
+            }
+        }
+    }
+
+    /// Says what the evidence amounts to.
+    pub(crate) fn finish<'t>(mut self, message: Message<'t>) -> Option<Evidence<'r, 't>> {
+        if wrapper::is_missing_tool(message.text) {
+            self.extra.push(("NOT_FOUND_OPERATION", Category::NotFound, 120, None));
+        }
+        if message.is_withheld {
+            self.extra.push(("INTERNAL_ERROR", Category::Internal, 50, Some(Fault::Server)));
+        }
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        let rows = self.touched.iter().map(|&index| (&self.table.rows[index], &self.of_row[index]));
+        let all = rows
+            .filter(|(_, score)| **score != 0)
+            .map(|(row, &score)| (row.canonical.as_str(), row.category, score, row.fault))
+            .chain(self.extra.iter().copied());
+        let mut totals = [0; Category::ALL.len()];
+        all.clone().for_each(|(_, category, score, _)| totals[category as usize] += score);
+        // The first of equals, in the order of the categories.
+        let best = Category::ALL.iter().copied().rev().max_by_key(|category| totals[*category as usize])?;
+        let total = totals[best as usize];
+        let speaks = total >= MIN_SCORE;
+        let row = all
+            .filter(|(_, category, ..)| *category == best)
+            .fold(None, |best: Option<(_, _, i32, _)>, row| match best {
+                Some(known) if known.2 >= row.2 => Some(known),
+                _ => Some(row),
+            })
+            .filter(|_| speaks);
+        let canonical = row.map(|(canonical, ..)| canonical);
+        let operation = message.named_operation(canonical.unwrap_or_default());
+        let says_something = canonical.is_some() || operation.is_some() || message.code.is_some();
+        says_something.then_some(Evidence {
+            canonical,
+            category: if speaks { best } else { Category::Unknown },
+            strength: match total {
+                DECISIVE_SCORE.. => Strength::Decisive,
+                STRONG_SCORE.. => Strength::Strong,
+                _ => Strength::Weak,
+            },
+            fault: row.and_then(|(_, _, _, fault)| fault),
+            operation,
+            code: message.code,
+            http_status: self.http_status,
+            message: message.text,
+        })
+    }
+}
+
+/// A wording that stands in the text.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    start: usize,
+    end: usize,
+    pattern: usize,
+}
+
+/// What was found of each row.
+struct Found {
+    /// The rows of which a wording was found.
+    touched: Vec<usize>,
+    any: Vec<i32>,
+    with: Vec<bool>,
+    without: Vec<bool>,
+}
+
+impl Found {
+    fn new(rows: usize) -> Self {
+        Self { touched: Vec::new(), any: vec![0; rows], with: vec![false; rows], without: vec![false; rows] }
+    }
+
+    fn touch(&mut self, row: usize) {
+        if self.any[row] == 0 {
+            self.touched.push(row);
+        }
+    }
+}
+
+/// The last line of a text that is a stack trace or longer than what is read, unless it was read already.
+fn last_line(text: &str) -> Option<&str> {
+    let is_trace = text.contains("Traceback (most recent call last)");
+    if !is_trace && text.len() <= MAX_TEXT_BYTES {
+        return None;
+    }
+    let text = text.trim_end();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_LAST_LINE_BYTES));
+    text[start..].lines().last().filter(|line| !line.is_empty() && is_trace)
+}
+
+/// `No lamp found at 7`, `no element matches`: the thing stands between the words.
+fn says_none_found(text: &str) -> bool {
+    const MAX_BYTES: usize = 100;
+    let starts = text.starts_with("no ").then_some(0).or_else(|| text.find(": no ").map(|at| at + 2));
+    starts.is_some_and(|at| {
+        let clause = crate::limits::truncate_str(&text[at..], MAX_BYTES);
+        let clause = clause.split(['.', ':', '\n', ';']).next().unwrap_or_default();
+        [" found", " match", " with id", " with name", " exists", " for id", " named "]
+            .iter()
+            .any(|word| clause.contains(word))
+    })
+}
+
+pub(crate) use load::load;
+
+/// The operation that the text of a failure names: `Error executing tool x: ...`, `Unknown tool: x`.
+pub(crate) fn named_operation<'t>(text: &'t str, canonical: &str) -> Option<&'t str> {
+    Message::read(text).named_operation(canonical)
+}
+
+/// The message of a failure that has none.
+pub(crate) const NO_MESSAGE: Message<'static> = Message::NONE;
+
+#[cfg(test)]
+mod tests;

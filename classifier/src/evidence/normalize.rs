@@ -1,0 +1,218 @@
+//! One spelling for all texts, so that a pattern is written once.
+//!
+//! Texts and patterns are brought into the same form: lower case, identifiers taken apart at their joints
+//! (`ExpiredTokenException` and `expired_token_exception` read "expired token exception"), runs of white
+//! space as one space. URLs and paths become a placeholder, because their words are values.
+//!
+//! What always holds: the work is linear in the length of the text, and the form of a form is the form.
+
+/// Stands for a URL or a path.
+pub(super) const VALUE: char = '\u{1}';
+
+/// A text in the form in which patterns are looked for.
+#[derive(Debug, Default)]
+pub(super) struct Normalized {
+    pub(super) text: String,
+    /// For each byte of the text: a space that was a joint of an identifier, rather than a space.
+    pub(super) is_joint: Vec<bool>,
+    /// For each byte of the text: it stands inside a quoted value.
+    pub(super) is_quoted: Vec<bool>,
+}
+
+impl Normalized {
+    /// Brings a text into the form; URLs and paths are taken out.
+    pub(super) fn of_text(text: &str) -> Self {
+        let mut form = Self::default();
+        let mut rest = text;
+        let mut before = None;
+        while let Some(c) = rest.chars().next() {
+            let length = value_length(rest, before);
+            if length > 0 {
+                form.push(VALUE);
+                before = Some(VALUE);
+                rest = &rest[length..];
+                continue;
+            }
+            let after = &rest[c.len_utf8()..];
+            let used = form.push_char(before, c, after);
+            before = rest[..used].chars().next_back();
+            rest = &rest[used..];
+        }
+        form.mark_quotes();
+        form
+    }
+
+    /// Brings a pattern into the form.
+    pub(super) fn of_pattern(pattern: &str) -> String {
+        let mut form = Self::default();
+        let mut before = None;
+        let mut rest = pattern;
+        while let Some(c) = rest.chars().next() {
+            let used = form.push_char(before, c, &rest[c.len_utf8()..]);
+            before = rest[..used].chars().next_back();
+            rest = &rest[used..];
+        }
+        form.text
+    }
+
+    /// The first line, without the values in quotes.
+    pub(super) fn unquoted_line(&self) -> String {
+        let end = self.text.find('\n').unwrap_or(self.text.len());
+        let marks = self.is_quoted.iter();
+        self.text[..end]
+            .char_indices()
+            .zip(0..)
+            .filter(|((at, _), _)| marks.as_slice().get(*at) != Some(&true))
+            .map(|((_, c), _)| c)
+            .collect()
+    }
+
+    fn push(&mut self, c: char) {
+        self.text.push(c);
+        self.is_joint.resize(self.text.len(), false);
+    }
+
+    fn push_space(&mut self, is_joint: bool) {
+        if self.text.ends_with([' ', '\n']) || self.text.is_empty() {
+            return;
+        }
+        self.text.push(' ');
+        self.is_joint.resize(self.text.len(), is_joint);
+    }
+
+    /// Takes one character, or an escape of two; returns how many bytes it took.
+    fn push_char(&mut self, before: Option<char>, c: char, after: &str) -> usize {
+        let next = after.chars().next();
+        match c {
+            '\\' if matches!(next, Some('n' | 'r')) => {
+                self.push_newline();
+                return 2;
+            }
+            '\\' if matches!(next, Some('"' | '\'' | '\\')) => {}
+            '\n' | '\r' => self.push_newline(),
+            '*' | '\u{200b}' | '\u{fe0f}' => {}
+            '`' | '‘' | '’' => self.push('\''),
+            '“' | '”' => self.push('"'),
+            '_' => {
+                let inside =
+                    before.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
+                self.push_space(inside);
+            }
+            '-' | '‑'
+                if before.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphabetic) =>
+            {
+                self.push_space(false);
+            }
+            _ if c.is_whitespace() => self.push_space(false),
+            _ => {
+                if is_hump(before, c, next) {
+                    self.push_space(true);
+                }
+                c.to_lowercase().for_each(|lower| self.push(lower));
+            }
+        }
+        c.len_utf8()
+    }
+
+    fn push_newline(&mut self) {
+        if self.text.ends_with(' ') {
+            self.text.pop();
+            self.is_joint.truncate(self.text.len());
+        }
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push('\n');
+        }
+    }
+
+    /// Marks what stands in single quotes as a value: a name in a sentence, but not a whole message.
+    fn mark_quotes(&mut self) {
+        const MAX_VALUE_BYTES: usize = 80;
+        self.is_quoted = vec![false; self.text.len()];
+        let bytes = self.text.as_bytes();
+        let mut opened: Option<usize> = None;
+        for at in 0..bytes.len() {
+            if bytes[at] != b'\'' {
+                continue;
+            }
+            let is_alphanumeric = |index: Option<usize>| {
+                index.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_alphanumeric)
+            };
+            match opened {
+                Some(start) if at - start <= MAX_VALUE_BYTES && !is_alphanumeric(Some(at + 1)) => {
+                    // After a colon or an equals sign stands what is said, not what is meant.
+                    let said = self.text[..start].trim_end().ends_with([':', '=', '(', '[', ',']);
+                    if !said && start > 0 {
+                        self.is_quoted[start..at].fill(true);
+                    }
+                    opened = None;
+                }
+                Some(start) if at - start <= MAX_VALUE_BYTES => {}
+                _ if !is_alphanumeric(at.checked_sub(1)) => opened = Some(at),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Where a new word begins inside an identifier: `timeOut`, `HTTPError`.
+fn is_hump(before: Option<char>, c: char, next: Option<char>) -> bool {
+    c.is_ascii_uppercase()
+        && match before {
+            Some(b) if b.is_ascii_lowercase() => true,
+            Some(b) if b.is_ascii_uppercase() => next.is_some_and(|n| n.is_ascii_lowercase()),
+            _ => false,
+        }
+}
+
+/// The length of the URL or the path that starts here, or zero.
+fn value_length(rest: &str, before: Option<char>) -> usize {
+    if before.is_some_and(char::is_alphanumeric) {
+        return 0;
+    }
+    let bytes = rest.as_bytes();
+    let letters = bytes.iter().take(12).take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let is_url = letters > 1 && bytes[letters..].starts_with(b"://");
+    let is_path = bytes[0] == b'/' && bytes.get(1).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'.')
+        || letters == 1 && bytes[1..].starts_with(b":\\")
+        || bytes.starts_with(b"./")
+        || bytes.starts_with(b"~/");
+    if !is_url && !is_path {
+        return 0;
+    }
+    let ends = |c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ')' | ']' | ',' | ';' | '|')
+    };
+    let length = rest.find(ends).unwrap_or(rest.len());
+    // A full stop or a colon ends the sentence, not the value.
+    rest[..length].trim_end_matches(['.', ':']).len().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_taken_apart_and_values_taken_out() {
+        for (text, expected) in [
+            ("ExpiredTokenException", "expired token exception"),
+            ("field_not_found", "field not found"),
+            ("HTTPError: Read-Only  mode", "http error: read only mode"),
+            ("at https://a.example/timeout?x=1: gone", "at \u{1}: gone"),
+            ("open '/etc/denied.txt'", "open '\u{1}'"),
+            ("first\n  second\\nthird", "first\nsecond\nthird"),
+            ("can’t", "can't"),
+            ("НЕ Найдено", "не найдено"),
+            ("", ""),
+        ] {
+            assert_eq!(Normalized::of_text(text).text, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_name_is_a_value_and_a_quoted_message_is_not() {
+        let quoted = |text: &str| Normalized::of_text(text).is_quoted.iter().any(|quoted| *quoted);
+        assert!(quoted("branch 'access denied' is there"));
+        assert!(!quoted("error: 'access denied'"));
+        assert!(!quoted("it doesn't say and can't"));
+    }
+}

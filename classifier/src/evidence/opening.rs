@@ -1,0 +1,350 @@
+//! Does an unflagged text state that the call failed?
+//!
+//! Most successful replies that mention errors are data: logs, listings, documents, search results. So the
+//! structure decides: how the text opens, how long it is, whether it is one sentence, and what follows.
+//! Precision comes first; a text that is not plainly a statement is data.
+
+use super::normalize::{Normalized, VALUE};
+use super::{status, wrapper};
+use aho_corasick::AhoCorasick;
+use std::collections::HashMap;
+
+/// How texts that state a failure begin and end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Openings {
+    pub(super) statements: Beginnings,
+    pub(super) phrases: Beginnings,
+    pub(super) short_statements: Beginnings,
+    pub(super) harmless: Beginnings,
+    pub(super) endings: Vec<String>,
+    pub(super) none_given: Vec<String>,
+    /// One automaton for the words inside a sentence.
+    pub(super) inside: Option<AhoCorasick>,
+    pub(super) worked: Option<AhoCorasick>,
+}
+
+/// Beginnings of texts, by their first byte, so that few are compared.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Beginnings(HashMap<u8, Vec<String>, foldhash::fast::FixedState>);
+
+impl Beginnings {
+    pub(super) fn new(texts: Vec<String>) -> Self {
+        let mut by_first: HashMap<u8, Vec<String>, foldhash::fast::FixedState> = HashMap::default();
+        for text in texts {
+            if let Some(&first) = text.as_bytes().first() {
+                by_first.entry(first).or_default().push(text);
+            }
+        }
+        Self(by_first)
+    }
+
+    /// Those that may begin a line.
+    fn candidates(&self, line: &str) -> impl Iterator<Item = &str> {
+        line.as_bytes().first().and_then(|first| self.0.get(first)).into_iter().flatten().map(String::as_str)
+    }
+
+    /// True when one of them begins the line, as whole words.
+    fn begin(&self, line: &str) -> bool {
+        self.candidates(line).any(|opening| match opening.strip_suffix('*') {
+            Some(stem) => line.starts_with(stem),
+            None => line.strip_prefix(opening).is_some_and(|rest| {
+                let ends_in_word = opening.ends_with(|c: char| c.is_alphanumeric() && u32::from(c) < 0x2e80);
+                !ends_in_word || !rest.starts_with(char::is_alphanumeric)
+            }),
+        })
+    }
+}
+
+/// A statement is a sentence or two; what is longer is a document, unless its opening leaves no doubt.
+const MAX_SHORT_BYTES: usize = 480;
+const MAX_SHORT_LINES: usize = 6;
+/// A sentence that states a failure by its last words only.
+const MAX_SENTENCE_BYTES: usize = 200;
+const MAX_SENTENCE_WORDS: usize = 12;
+/// How much of a text is looked at.
+const MAX_OPENING_BYTES: usize = 512;
+
+/// What may follow a phrase that states a failure; a noun would make it a name of something.
+const FOLLOWERS: [&str; 28] = [
+    "for",
+    "to",
+    "by",
+    "when",
+    "while",
+    "on",
+    "in",
+    "at",
+    "from",
+    "with",
+    "because",
+    "after",
+    "due",
+    "during",
+    "and",
+    "as",
+    "you",
+    "please",
+    "try",
+    "code",
+    "until",
+    "executing",
+    "calling",
+    "errno",
+    "of",
+    "beim",
+    "waiting",
+    "the",
+];
+
+impl Openings {
+    /// True when the text, as a whole, states that the call failed. `is_evident` says whether the words of a
+    /// text are strong evidence of a failure.
+    pub(super) fn states_failure(&self, text: &str, is_evident: impl Fn(&str) -> bool) -> bool {
+        let text = text.trim();
+        if text.is_empty() || crate::envelope::looks_like_json(text) && !starts_with_tag(text) {
+            return false;
+        }
+        let is_trace = text.starts_with("Traceback (most recent call last)");
+        if is_trace || text.ends_with("</error>") && text.contains("<error>") {
+            return true;
+        }
+        let marked = wrapper::strip_marks(text).trim_start_matches('#').trim_start();
+        let head = crate::limits::truncate_str(marked, MAX_OPENING_BYTES);
+        let form = Normalized::of_text(head);
+        let line = form.text.lines().next().unwrap_or_default();
+        if self.harmless.begin(line) || looks_like_listing(text, head) || is_count(line) {
+            return false;
+        }
+        if starts_with_class(head) || starts_with_status(line) || wrapper::peel(marked).operation.is_some() {
+            return true;
+        }
+        if self.statements.begin(line) {
+            return !is_title(head);
+        }
+        let is_short = text.len() <= MAX_SHORT_BYTES && text.lines().count() <= MAX_SHORT_LINES;
+        let works = || self.worked.as_ref().is_some_and(|words| words.is_match(&form.text));
+        if names_an_error(line) || self.starts_with_phrase(line) {
+            return !is_short || !works() && !has_list(text);
+        }
+        is_short
+            && !works()
+            && !has_list(text)
+            && (self.short_statements.begin(line) && !is_plural(line) && is_evident(text)
+                || self.is_failed_sentence(&form, text))
+    }
+
+    /// `Access denied`, `Access denied for ada`, but not `Access denied errors and how to avoid them`.
+    fn starts_with_phrase(&self, line: &str) -> bool {
+        self.phrases.candidates(line).any(|phrase| line.strip_prefix(phrase).is_some_and(ends_phrase))
+    }
+
+    /// `Document 'a' does not exist.`: one short sentence, about one thing, that ends in failure.
+    fn is_failed_sentence(&self, form: &Normalized, text: &str) -> bool {
+        let line = &form.unquoted_line();
+        if text.len() > MAX_SENTENCE_BYTES * 2 || line.len() > MAX_SENTENCE_BYTES {
+            return false;
+        }
+        let sentence = line.split(". ").next().unwrap_or_default();
+        let has_cause = line.contains(GOES_ON);
+        self.inside.as_ref().is_some_and(|words| words.is_match(sentence))
+            || self
+                .endings
+                .iter()
+                .any(|ending| ends_in(line, ending) || has_cause && ends_before_cause(line, ending))
+            || line.starts_with("no ") && self.none_given.iter().any(|ending| ends_in_words(line, ending))
+    }
+}
+
+/// A line without the mark that ends it.
+fn ended(line: &str) -> &str {
+    line.trim_end_matches(['.', '!', '。', '！', ' '])
+}
+
+/// The line is one simple sentence about one thing, and these are its last words.
+fn ends_in(line: &str, ending: &str) -> bool {
+    const JOINERS: [&str; 11] = [
+        " that ",
+        " and ",
+        " because ",
+        " when ",
+        " if ",
+        " said ",
+        " until ",
+        " so ",
+        " but ",
+        "; ",
+        " no ",
+    ];
+    let sentence = ended(line);
+    let Some(subject) = sentence.strip_suffix(ending) else { return false };
+    let is_simple = !subject.contains(": ")
+        && !subject.contains(". ")
+        && !JOINERS.iter().any(|word| subject.contains(word));
+    is_simple
+        && sentence.split(' ').count() <= MAX_SENTENCE_WORDS
+        && !line.starts_with("no ")
+        && !line.starts_with("none ")
+}
+
+fn ends_in_words(line: &str, ending: &str) -> bool {
+    let sentence = line.split(". ").next().map_or("", ended);
+    sentence.split(' ').count() <= MAX_SENTENCE_WORDS && sentence.ends_with(ending)
+}
+
+/// Marks after which the cause of a failure follows.
+const GOES_ON: [char; 5] = [':', '：', '，', '。', '！'];
+
+/// `Lamp update failed: 409`: the words stand before a colon, and the cause follows.
+fn ends_before_cause(line: &str, ending: &str) -> bool {
+    line.split_once(ending).is_some_and(|(before, after)| {
+        before.split(' ').count() <= 8
+            && !before.contains([':', ';'])
+            && !before.contains(". ")
+            && after.starts_with(GOES_ON)
+    })
+}
+
+/// `Lamp API error: ...`, `Query error: ...`: a few words that end in an error, then a colon and what it is.
+fn names_an_error(line: &str) -> bool {
+    const MAX_WORDS: usize = 5;
+    line.split_once(": ").is_some_and(|(name, rest)| {
+        let ends = [" error", " exception", " failure"].iter().any(|ending| name.ends_with(ending));
+        ends && !rest.is_empty()
+            && name.split(' ').count() <= MAX_WORDS
+            && !name.contains(['.', '"', '\'', '=', ':', '['])
+    })
+}
+
+/// What follows a phrase makes it a statement: nothing, a mark, or a preposition.
+fn ends_phrase(rest: &str) -> bool {
+    match rest.strip_prefix(' ') {
+        Some(rest) => {
+            let word = rest.split([' ', ':', ',']).next().unwrap_or_default();
+            !rest.starts_with(char::is_alphabetic) || FOLLOWERS.contains(&word)
+        }
+        None => !rest.starts_with(char::is_alphanumeric),
+    }
+}
+
+/// `Failed to Launch` is a title: a statement goes on in lower case, or names something in quotes or capitals.
+fn is_title(head: &str) -> bool {
+    let mut words = head.split(' ');
+    let is_capitalized = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().is_some_and(char::is_uppercase) && chars.next().is_some_and(char::is_lowercase)
+    };
+    let lead = (words.next(), words.next());
+    let next = match lead {
+        (Some("Failed" | "Unable"), Some("to")) => words.next(),
+        _ => None,
+    };
+    next.is_some_and(is_capitalized)
+}
+
+/// `Invalid tickets: ...` is a list of findings; `Invalid arguments: ...` is a statement.
+fn is_plural(line: &str) -> bool {
+    const STATED: [&str; 16] = [
+        "arguments",
+        "parameters",
+        "params",
+        "args",
+        "credentials",
+        "inputs",
+        "options",
+        "values",
+        "fields",
+        "headers",
+        "permissions",
+        "scopes",
+        "address",
+        "access",
+        "status",
+        "parameters)",
+    ];
+    let word = line.split([' ', ':', ',']).nth(1).unwrap_or_default();
+    word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !STATED.contains(&word)
+}
+
+/// `Failed: 2, passed: 40`: a word and how many there are, unless the number is a status.
+fn is_count(line: &str) -> bool {
+    let Some((name, rest)) = line.split_once(": ") else { return false };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_status = digits == 3 && rest.starts_with(['4', '5']);
+    let ends = rest[digits..].chars().next().is_none_or(|c| matches!(c, ',' | ' ' | '%' | ';' | '.'));
+    digits > 0 && ends && !is_status && !name.contains(' ') && !name.ends_with("code")
+}
+
+/// The text goes on as a list of things.
+fn has_list(text: &str) -> bool {
+    text.lines().filter(|line| line.starts_with("- ") || line.starts_with("* ")).count() >= 2
+}
+
+/// `[ERROR] ...`: a level in brackets, which is no JSON.
+fn starts_with_tag(text: &str) -> bool {
+    text.starts_with("[ERROR]") || text.starts_with("[Error]") || text.starts_with("[error]")
+}
+
+/// `ValueError: ...`, `java.io.IOException: ...`.
+fn starts_with_class(text: &str) -> bool {
+    let Some((name, rest)) = text.split_once(':') else { return false };
+    let is_name = name.len() <= 80
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$'));
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_class = last.starts_with(|c: char| c.is_ascii_uppercase())
+        && ["Error", "Exception", "Fault", "Failure"]
+            .iter()
+            .any(|ending| last.strip_suffix(ending).is_some_and(|stem| stem.len() > 1));
+    is_name && is_class && rest.starts_with(char::is_whitespace) && !rest.trim().is_empty()
+}
+
+/// `HTTP 404`, `HTTP error: 403`, `403 Forbidden`, `Status 500`; not `404 is an error code`.
+fn starts_with_status(line: &str) -> bool {
+    const LEADS: [&str; 9] = [
+        "",
+        "http",
+        "http error",
+        "http status",
+        "http/1.1",
+        "http/2",
+        "status code",
+        "http status code",
+        "api error",
+    ];
+    status::http_status(line).is_some_and(|(status, at)| {
+        let before = line[..at].trim_end_matches([' ', ':', '(', '[']);
+        let after = &line[at + 3..];
+        let words = after.trim_start_matches([' ', '-', ':', ')', ']']);
+        let rest = status::reason_phrases(status)
+            .iter()
+            .find_map(|phrase| words.strip_prefix(phrase))
+            .unwrap_or(after);
+        LEADS.contains(&before) && line.len() <= 300 && ends_phrase(rest)
+    })
+}
+
+/// `src/a.rs:12: ...`, a log line, a table, a diff: data, not a statement.
+fn looks_like_listing(text: &str, head: &str) -> bool {
+    let line = head.lines().next().unwrap_or_default();
+    let first = line.split(' ').next().unwrap_or_default();
+    let is_place = first.split_once(':').is_some_and(|(path, rest)| {
+        path.contains(['.', '/']) && rest.starts_with(|c: char| c.is_ascii_digit()) && !path.contains("://")
+    });
+    let digits = first.bytes().take_while(u8::is_ascii_digit).count();
+    let is_log = first.len() >= 8
+        && (digits == 4 || digits == 2 && first.contains(':'))
+        && first.contains(['-', ':', 'T']);
+    let is_markup = line.starts_with(['|', '<', '+', '-', '@', '$']) && !line.starts_with("<error");
+    let is_bullet = text.starts_with("* ") || text.starts_with("- ");
+    let is_heading = text.starts_with("# ") && text.len() > MAX_SHORT_BYTES;
+    is_place || is_log || is_markup || is_bullet || is_heading || line.starts_with(VALUE) || has_levels(text)
+}
+
+/// Several lines that begin with levels are a log.
+fn has_levels(text: &str) -> bool {
+    const LEVELS: [&str; 12] = [
+        "INFO", "WARN", "ERROR", "DEBUG", "[INFO", "[WARN", "[ERROR", "[DEBUG", "[info", "[warn", "[error",
+        "level=",
+    ];
+    text.lines().take(4).filter(|line| LEVELS.iter().any(|level| line.starts_with(level))).count() >= 2
+}

@@ -1,0 +1,114 @@
+//! Conformance findings: what a server could do better about its errors.
+//!
+//! A closed list, so that `SELECT` can rank servers by the quality of their errors.
+
+use crate::string_enum::string_enum;
+use aho_corasick::AhoCorasick;
+use std::fmt;
+use std::sync::LazyLock;
+
+string_enum! {
+    /// One thing that is wrong with an error, beyond the failure itself.
+    Finding {
+        /// The error is a text, not an object.
+        StringError = "string_error",
+        /// The code is in nobody's registry.
+        UnregisteredCode = "unregistered_code",
+        /// The code is missing, or not of its dialect's form.
+        BadCodeFormat = "bad_code_format",
+        /// There is no message.
+        MissingMessage = "missing_message",
+        /// Details that the specification asks for are missing.
+        MissingDetails = "missing_details",
+        /// The message does not follow the specification's template.
+        TemplateMismatch = "template_mismatch",
+        /// Called internal, though the text says that the caller is at fault.
+        InternalForCallerMistake = "internal_for_caller_mistake",
+        /// A number that MCP reserves and has not assigned.
+        ReservedCode = "reserved_code",
+        /// The message shows a path, a stack frame or an exception class.
+        LeakyMessage = "leaky_message",
+        /// The message held a secret.
+        SecretInMessage = "secret_in_message",
+        /// The payload and the specification disagree on whether a retry helps.
+        RetryableContradiction = "retryable_contradiction",
+        /// The failure travelled in a reply that its protocol calls a success.
+        HiddenFailure = "hidden_failure",
+        /// A warning code in an error.
+        WarningInError = "warning_in_error",
+    }
+}
+
+/// A set of findings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Findings(u16);
+
+impl Findings {
+    /// Adds a finding when a condition holds.
+    pub(crate) fn insert_if(&mut self, finding: Finding, holds: bool) {
+        self.0 |= u16::from(holds) << finding as u16;
+    }
+
+    /// True when there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// True when this one is in the set.
+    #[must_use]
+    pub const fn contains(self, finding: Finding) -> bool {
+        self.0 & 1 << finding as u16 != 0
+    }
+
+    /// The findings in the order of the list.
+    pub fn iter(self) -> impl Iterator<Item = Finding> {
+        Finding::ALL.iter().copied().filter(move |&finding| self.contains(finding))
+    }
+}
+
+/// True when an internal error reads like a mistake of the caller.
+pub(crate) fn blames_caller(message: &str) -> bool {
+    static MATCHER: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(CALLER_PHRASES).ok());
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
+    let bytes = message.as_bytes();
+    MATCHER.iter().flat_map(|matcher| matcher.find_iter(bytes)).any(|found| {
+        !is_letter(found.start().checked_sub(1).and_then(|before| bytes.get(before)))
+            && !is_letter(bytes.get(found.end()))
+    })
+}
+
+/// What a message says when the caller is at fault.
+const CALLER_PHRASES: [&str; 8] = [
+    "not found",
+    "invalid",
+    "denied",
+    "does not exist",
+    "no such",
+    "forbidden",
+    "missing required",
+    "not allowed",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_keeps_the_order_of_the_list() {
+        let mut findings = Findings::default();
+        findings.insert_if(Finding::HiddenFailure, true);
+        findings.insert_if(Finding::StringError, true);
+        findings.insert_if(Finding::LeakyMessage, false);
+        assert_eq!(findings.iter().collect::<Vec<_>>(), [Finding::StringError, Finding::HiddenFailure]);
+    }
+
+    #[test]
+    fn a_blamed_caller_is_noticed() {
+        assert!(blames_caller("Internal error: user not found"));
+        assert!(blames_caller("Invalid id"));
+        assert!(!blames_caller("invalidation queue is full"));
+        assert!(!blames_caller("disk on fire"));
+    }
+}

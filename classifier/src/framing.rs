@@ -1,0 +1,72 @@
+//! What loggers and transports put around a reply: server-sent events, a prefix before JSON, the lines of
+//! agent hosts.
+//!
+//! A text is only looked at here when it does not start like JSON, so lines of plain JSON pay nothing. The
+//! readers borrow from the text and decide nothing about failures: that is the envelope's part.
+//!
+//! Invariants: a prefix has a bounded number of parts, and at most a fixed number of places is tried for the
+//! start of JSON, so the work is linear in the length of the text.
+
+mod host_message;
+mod prefix;
+mod server_sent_events;
+
+pub(crate) use host_message::{HostMessage, HostOutcome};
+pub(crate) use prefix::Prefix;
+pub(crate) use server_sent_events::{for_each_event, is_server_sent_events};
+
+/// How many places are tried for the start of JSON.
+const MAX_JSON_STARTS: usize = 4;
+
+/// Splits a text before the JSON object or array that ends it, or nearly does.
+pub(crate) fn split_json(text: &str) -> Option<(&str, &str)> {
+    json_candidates(text).find(|(before, _)| !before.trim().is_empty())
+}
+
+/// The places at which JSON may start after a prefix, each with what comes before it.
+pub(crate) fn json_candidates(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let end = text.rfind(['}', ']']).map_or(0, |at| at + 1);
+    let body = &text[..end];
+    memchr::memchr2_iter(b'{', b'[', body.as_bytes())
+        .filter(move |&at| opens_json(&body.as_bytes()[at..]))
+        .take(MAX_JSON_STARTS)
+        .map(move |at| (&text[..at], &body[at..]))
+}
+
+/// `{"`, `{\"`, `{}`, `[{`: what JSON of ours starts with, rather than a log's `[info]` or a format's `{0}`.
+fn opens_json(bytes: &[u8]) -> bool {
+    let mut rest = bytes[1..].iter().filter(|byte| !byte.is_ascii_whitespace());
+    match (bytes[0], rest.next()) {
+        (b'{', Some(b'"' | b'\\')) => true,
+        (b'[', Some(b'{')) => matches!(rest.next(), Some(b'"' | b'\\')),
+        _ => false,
+    }
+}
+
+/// JSON that was escaped once more: `{\"jsonrpc\":\"2.0\"}`. None when there is nothing to undo.
+pub(crate) fn unescape_json(json: &str) -> Option<String> {
+    if !json.starts_with("{\\\"") && !json.starts_with("[{\\\"") {
+        return None;
+    }
+    let mut text = String::with_capacity(json.len());
+    let mut chars = json.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('"') => text.push('"'),
+                Some('\\') => text.push('\\'),
+                Some('n') => text.push('\n'),
+                Some(other) => {
+                    text.push('\\');
+                    text.push(other);
+                }
+                None => text.push('\\'),
+            },
+            other => text.push(other),
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests;

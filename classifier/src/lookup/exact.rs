@@ -1,0 +1,97 @@
+//! Step 2: exact entries, and which dialect's entry it is when several have the same number.
+
+use super::LookupInput;
+use crate::code::Code;
+use crate::dialect::Dialect;
+use crate::registry::{Entry, Registry, words};
+
+/// What the exact entries say.
+pub(super) enum Match<'r> {
+    One(&'r Entry),
+    /// The number is known, but nothing in the payload speaks for a dialect that knows it: one project alone
+    /// has it, or dialects disagree about it.
+    Unsupported,
+    None,
+}
+
+impl<'r> Match<'r> {
+    fn certain(entry: Option<&'r Entry>) -> Self {
+        entry.map_or(Self::None, Self::One)
+    }
+}
+
+pub(super) fn find<'r>(registry: &'r Registry, input: &LookupInput<'_>) -> Match<'r> {
+    match input.code {
+        Code::Text(code) => Match::certain(find_text(registry, input, code)),
+        Code::Number { value, .. } => find_number(registry, input, value),
+        Code::Missing | Code::Unusable => Match::certain(find_by_exception_class(registry, input)),
+        Code::ToolError => Match::None,
+    }
+}
+
+fn find_text<'r>(registry: &'r Registry, input: &LookupInput<'_>, code: &str) -> Option<&'r Entry> {
+    // A code may be refined by the type of the exception.
+    let refined = input.type_name.and_then(|name| registry.refined(code, name));
+    let preferred = input.declared_dialect.unwrap_or(input.shape_dialect);
+    let own = || registry.entry(preferred, code);
+    let any = || registry.find(code).next();
+    refined.or_else(own).or_else(any)
+}
+
+/// An exception class stands for a code where the dialect's document says so.
+fn find_by_exception_class<'r>(registry: &'r Registry, input: &LookupInput<'_>) -> Option<&'r Entry> {
+    let name = input.type_name?;
+    let known = |entry: &&Entry| entry.types.iter().any(|known| known == name);
+    registry
+        .entries()
+        .iter()
+        .find(known)
+        .filter(|entry| input.declared_dialect.is_none_or(|declared| declared == entry.dialect))
+}
+
+fn find_number<'r>(registry: &'r Registry, input: &LookupInput<'_>, number: i64) -> Match<'r> {
+    let of = |dialect: Dialect| registry.find_number(number).find(|entry| entry.dialect == dialect);
+    if let Some(declared) = input.declared_dialect {
+        // Every dialect that speaks JSON-RPC keeps the numbers of its standard.
+        return Match::certain(of(declared).or_else(|| of(Dialect::Jsonrpc)));
+    }
+    if !matches!(input.shape_dialect, Dialect::Jsonrpc | Dialect::Unknown)
+        && let Some(entry) = of(input.shape_dialect)
+    {
+        return Match::One(entry);
+    }
+    let entries = registry.find_number(number);
+    let Some(first) = entries.clone().next() else { return Match::None };
+    if entries.clone().nth(1).is_none() {
+        let is_supported = first.dialect == Dialect::Jsonrpc
+            || matches_detail_keys(first, input)
+            || matches_words(first, input);
+        return if is_supported { Match::One(first) } else { Match::Unsupported };
+    }
+    if entries.clone().all(|entry| entry.canonical == first.canonical) {
+        let plain = of(Dialect::Jsonrpc).unwrap_or(first);
+        return Match::One(plain);
+    }
+    single(entries.clone().filter(|entry| matches_words(entry, input)))
+        .or_else(|| single(entries.filter(|entry| matches_detail_keys(entry, input))))
+        .map_or(Match::Unsupported, Match::One)
+}
+
+/// The one element there is, unless there are several.
+fn single<'r>(mut entries: impl Iterator<Item = &'r Entry>) -> Option<&'r Entry> {
+    let first = entries.next()?;
+    entries.next().is_none().then_some(first)
+}
+
+/// The words of the entry's name, or its message, stand in the message.
+pub(super) fn matches_words(entry: &Entry, input: &LookupInput<'_>) -> bool {
+    let Some(message) = input.message else { return false };
+    entry.message.as_ref().is_some_and(|template| template.fits(message))
+        || words::all_in(&entry.words, message)
+}
+
+/// The payload carries a key that the entry's specification names.
+fn matches_detail_keys(entry: &Entry, input: &LookupInput<'_>) -> bool {
+    let Some(details) = input.details else { return false };
+    entry.details.iter().any(|field| details.present(&field.name).is_some())
+}

@@ -1,0 +1,213 @@
+//! What a stream of records said earlier: requests that wait for their reply, tool calls whose result comes
+//! in a later line, and tasks that are polled.
+//!
+//! A reply names neither the tool nor the time at which the call began; its request does. The caller owns one
+//! [`RequestTracker`] for each stream (a file, a pipe, the body of one HTTP request) and passes it to
+//! [`Classifier::classify_stream`](crate::Classifier::classify_stream).
+//!
+//! Invariants: at most `capacity` entries are held, the oldest are evicted first; there is no clock, so the
+//! same lines in the same order always give the same result.
+
+use crate::json::{Json, Scalar};
+use crate::redact::TokenHash;
+use std::collections::{HashMap, VecDeque};
+use xxhash_rust::xxh3::Xxh3;
+
+/// What an id belongs to, so that equal ids of different kinds are not mixed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrackedKind {
+    /// The `id` of a JSON-RPC request.
+    Request = 1,
+    /// The id of a tool call in a transcript.
+    ToolCall = 2,
+    /// The id of an MCP task.
+    Task = 3,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Its request was seen.
+    Requested,
+    /// It was reported as pending.
+    Pending,
+    /// Its outcome was reported; whatever follows repeats it.
+    Finished,
+}
+
+/// What is remembered of a call until its outcome is known.
+#[derive(Debug, Clone)]
+pub(crate) struct TrackedCall {
+    pub(crate) operation: Option<Box<str>>,
+    pub(crate) service: Option<Box<str>>,
+    /// When it began, in microseconds since 1970.
+    pub(crate) time: Option<i64>,
+    pub(crate) arguments: Option<TokenHash>,
+    pub(crate) progress: Progress,
+}
+
+impl TrackedCall {
+    /// A call of which only its progress is known.
+    pub(crate) fn new(progress: Progress) -> Self {
+        Self { operation: None, service: None, time: None, arguments: None, progress }
+    }
+}
+
+/// The identity of an entry: its kind, its id and the session or service that the id belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TrackedKey(u128);
+
+impl TrackedKey {
+    /// The key of an id; none when the value is no id.
+    pub(crate) fn new(kind: TrackedKind, id: Json<'_>, owner: Option<&str>) -> Option<Self> {
+        let mut hasher = Xxh3::new();
+        hasher.update(&[kind as u8]);
+        match id.scalar()? {
+            Scalar::Text(text) => {
+                hasher.update(b"t");
+                hasher.update(text.as_bytes());
+            }
+            _ => {
+                hasher.update(b"n");
+                hasher.update(&id.as_i64()?.to_le_bytes());
+            }
+        }
+        if let Some(owner) = owner {
+            hasher.update(b"\0");
+            hasher.update(owner.as_bytes());
+        }
+        Some(Self(hasher.digest128()))
+    }
+}
+
+/// Requests and calls of one stream whose outcome is still to come, and those that ended lately.
+#[derive(Debug)]
+pub struct RequestTracker {
+    capacity: usize,
+    entries: HashMap<TrackedKey, (u64, TrackedCall), foldhash::fast::FixedState>,
+    /// The entries in the order they came, with their numbers; those that are gone stay until their turn.
+    order: VecDeque<(TrackedKey, u64)>,
+    next_number: u64,
+    /// A buffer for the arguments that are being hashed.
+    pub(crate) buffer: String,
+}
+
+impl RequestTracker {
+    /// Enough for the calls that one stream has open at the same time; at most about a mebibyte.
+    pub const DEFAULT_CAPACITY: usize = 4_096;
+
+    /// Creates a tracker that remembers at most `capacity` calls.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            entries: HashMap::default(),
+            order: VecDeque::new(),
+            next_number: 0,
+            buffer: String::new(),
+        }
+    }
+
+    /// Returns how many calls are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true when no call is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Remembers a call, in place of an earlier one with the same key. The oldest give way.
+    pub(crate) fn insert(&mut self, key: TrackedKey, call: TrackedCall) {
+        if self.capacity == 0 {
+            return;
+        }
+        while self.order.len() >= self.capacity {
+            let Some((oldest, number)) = self.order.pop_front() else { break };
+            if self.entries.get(&oldest).is_some_and(|(current, _)| *current == number) {
+                self.entries.remove(&oldest);
+            }
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.entries.insert(key, (number, call));
+        self.order.push_back((key, number));
+    }
+
+    /// Returns what is known of a call.
+    pub(crate) fn get(&self, key: TrackedKey) -> Option<&TrackedCall> {
+        self.entries.get(&key).map(|(_, call)| call)
+    }
+
+    /// Returns what is known of a call, and forgets it.
+    pub(crate) fn take(&mut self, key: TrackedKey) -> Option<TrackedCall> {
+        self.entries.remove(&key).map(|(_, call)| call)
+    }
+}
+
+impl Default for RequestTracker {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_CAPACITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::ScalarNode;
+
+    fn key(id: i64) -> TrackedKey {
+        TrackedKey::new(TrackedKind::Request, ScalarNode::int(id).as_json(), None).expect("an id")
+    }
+
+    fn call(operation: &str) -> TrackedCall {
+        TrackedCall { operation: Some(operation.into()), ..TrackedCall::new(Progress::Requested) }
+    }
+
+    #[test]
+    fn the_oldest_give_way() {
+        let mut tracker = RequestTracker::new(3);
+        (0..5).for_each(|id| tracker.insert(key(id), call("x")));
+        assert_eq!(tracker.len(), 3);
+        assert!(tracker.get(key(1)).is_none() && tracker.get(key(2)).is_some());
+    }
+
+    #[test]
+    fn memory_is_bounded_however_calls_come_and_go() {
+        let mut tracker = RequestTracker::new(8);
+        for id in 0..10_000 {
+            tracker.insert(key(id % 5), call("x"));
+            if id % 2 == 0 {
+                tracker.take(key(id % 5));
+            }
+        }
+        assert!(tracker.len() <= 8 && tracker.order.len() <= 8);
+    }
+
+    #[test]
+    fn an_id_is_known_by_kind_type_and_owner() {
+        let number = ScalarNode::int(7);
+        let text = ScalarNode::text("7");
+        let keys = [
+            TrackedKey::new(TrackedKind::Request, number.as_json(), None),
+            TrackedKey::new(TrackedKind::Request, text.as_json(), None),
+            TrackedKey::new(TrackedKind::Task, text.as_json(), None),
+            TrackedKey::new(TrackedKind::Request, number.as_json(), Some("s-1")),
+        ];
+        for (index, key) in keys.iter().enumerate() {
+            assert!(key.is_some() && !keys[index + 1..].contains(key), "{index}");
+        }
+        assert_eq!(TrackedKey::new(TrackedKind::Request, Json::NULL, None), None);
+        assert_eq!(TrackedKey::new(TrackedKind::Request, ScalarNode::float(1.5).as_json(), None), None);
+    }
+
+    #[test]
+    fn nothing_is_remembered_without_room() {
+        let mut tracker = RequestTracker::new(0);
+        tracker.insert(key(1), call("x"));
+        assert!(tracker.is_empty());
+    }
+}

@@ -1,0 +1,398 @@
+//! What attributes mean: one pass sorts those of a span or a record into slots.
+//!
+//! Conventions have generations, so most slots have several names, best first. [`KEY_NAMES`] and [`CONTEXT_FIELD_NAMES`] are
+//! all we know of them; everything else is what a record carries beside.
+
+use super::span_role::{METHOD_NAME, OPERATION_NAMES};
+use super::{Attribute, Resource, Value};
+use crate::code::Code;
+use crate::context::{self, ContextField};
+use crate::envelope::looks_like_json;
+use crate::json::{ScalarNode, exact_integer};
+use crate::name_table::NameTable;
+
+/// Something that tells how a call went, or in which words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttributeKey {
+    ToolResult,
+    EntityOutput,
+    ResultContent,
+    Code,
+    ErrorType,
+    ErrorMessage,
+    ExceptionType,
+    ExceptionMessage,
+    Stacktrace,
+    ToolFailed,
+    RpcSystem,
+    ResponseValue,
+    OutputValue,
+    SpanRole,
+    WorkflowName,
+}
+
+const KEY_COUNT: usize = AttributeKey::WorkflowName as usize + 1;
+
+/// Where the content of a reply is kept, whether the call worked or not, in the order they are looked into.
+pub(super) const CONTENT_KEYS: [AttributeKey; 5] = [
+    AttributeKey::ToolResult,
+    AttributeKey::EntityOutput,
+    AttributeKey::ResponseValue,
+    AttributeKey::ResultContent,
+    AttributeKey::OutputValue,
+];
+
+const KEY_NAMES: [(AttributeKey, &[&str]); KEY_COUNT] = [
+    (AttributeKey::ToolResult, &["gen_ai.tool.call.result", "ai.toolCall.result", "tool_response"]),
+    (AttributeKey::EntityOutput, &["traceloop.entity.output"]),
+    (AttributeKey::ResultContent, &["mcp.tool.result.content", "mcp.tool.result.0.content"]),
+    (
+        AttributeKey::Code,
+        &[
+            "error.code",
+            "mcp.error.code",
+            "rpc.response.status_code",
+            "rpc.status_code",
+            "rpc.jsonrpc.error_code",
+            "rpc.grpc.status_code",
+            "rpc.connect_rpc.error_code",
+        ],
+    ),
+    (AttributeKey::ErrorType, &["error.type"]),
+    (AttributeKey::ErrorMessage, &["error.message", "rpc.jsonrpc.error_message"]),
+    (AttributeKey::ExceptionType, &["exception.type"]),
+    (AttributeKey::ExceptionMessage, &["exception.message"]),
+    (AttributeKey::Stacktrace, &["exception.stacktrace"]),
+    (AttributeKey::ToolFailed, &["mcp.tool.result.is_error"]),
+    (AttributeKey::RpcSystem, &["rpc.system", "rpc.system.name"]),
+    (AttributeKey::ResponseValue, &["mcp.response.value"]),
+    (AttributeKey::OutputValue, &["output.value"]),
+    (AttributeKey::SpanRole, &["traceloop.span.kind", "openinference.span.kind"]),
+    (AttributeKey::WorkflowName, &["traceloop.workflow.name"]),
+];
+
+/// Code attributes that hold the status of whatever protocol is spoken.
+const RPC_STATUSES: [&str; 4] =
+    ["rpc.response.status_code", "rpc.status_code", "rpc.grpc.status_code", "rpc.connect_rpc.error_code"];
+
+const CONTEXT_FIELD_NAMES: [(ContextField, &[&str]); 9] = [
+    (ContextField::Time, &["event.timestamp"]),
+    (ContextField::Service, &["service.name"]),
+    (ContextField::ServiceVersion, &["service.version"]),
+    (ContextField::Environment, &["deployment.environment.name", "deployment.environment"]),
+    (ContextField::Operation, &OPERATION_NAMES),
+    (ContextField::HttpStatus, &["http.response.status_code", "http.status_code"]),
+    (
+        ContextField::Client,
+        &["enduser.id", "enduser.pseudo.id", "user.id", "client.id", "gen_ai.agent.id", "tenant.id"],
+    ),
+    (
+        ContextField::RequestId,
+        &[
+            "jsonrpc.request.id",
+            "rpc.jsonrpc.request_id",
+            "mcp.request.id",
+            "request.id",
+            "http.request.id",
+            "gen_ai.tool.call.id",
+            "call_id",
+            "tool_use_id",
+        ],
+    ),
+    (ContextField::SessionId, &["mcp.session.id", "session.id", "gen_ai.conversation.id", "conversation.id"]),
+];
+
+/// Fields of which a record's own usual names count as well.
+const SHARED_FIELDS: [ContextField; 4] =
+    [ContextField::Client, ContextField::RequestId, ContextField::SessionId, ContextField::Dialect];
+
+/// What carries one of these is a call.
+const CALL_ATTRIBUTES: [&str; 4] = [METHOD_NAME, "gen_ai.tool.name", "mcp.tool.name", "ai.toolCall.name"];
+
+/// On a record these rank after what its resource says, whichever name is used.
+const RESOURCE_FIELDS: [ContextField; 3] =
+    [ContextField::Service, ContextField::ServiceVersion, ContextField::Environment];
+const RESOURCE_RANK_OFFSET: u8 = 64;
+
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Key(AttributeKey),
+    ContextField(ContextField),
+}
+
+/// What a name is to us, and its rank among the names of its slot: the lowest wins.
+#[derive(Debug, Clone, Copy)]
+struct AttributeRole {
+    slot: Slot,
+    rank: u8,
+    marks_call: bool,
+}
+
+/// Every attribute we know, with what it is to us.
+#[derive(Debug, Clone)]
+pub(crate) struct AttributeNames(NameTable<AttributeRole>);
+
+impl AttributeNames {
+    /// The names of the conventions, and an operator's own before them.
+    pub(crate) fn new(operator_names: &[(String, ContextField)]) -> Self {
+        let mut names = NameTable::new([]);
+        let mut add = |name: &str, slot, rank| {
+            let marks_call = CALL_ATTRIBUTES.contains(&name);
+            names.insert(name.to_owned(), AttributeRole { slot, rank, marks_call });
+        };
+        for field in SHARED_FIELDS {
+            // After those of the conventions, of which no field has this many.
+            context::default_names(field)
+                .zip(32..)
+                .for_each(|(name, rank)| add(name, Slot::ContextField(field), rank));
+        }
+        for (field, names_by_rank) in CONTEXT_FIELD_NAMES {
+            names_by_rank.iter().zip(1..).for_each(|(name, rank)| add(name, Slot::ContextField(field), rank));
+        }
+        for (key, names_by_rank) in KEY_NAMES {
+            names_by_rank.iter().zip(1..).for_each(|(name, rank)| add(name, Slot::Key(key), rank));
+        }
+        for (name, field) in operator_names {
+            add(name, Slot::ContextField(*field), 0);
+        }
+        Self(names)
+    }
+}
+
+/// The attributes that mean something, by what they mean.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexedAttributes<'a> {
+    by_key: [Option<&'a Attribute<'a>>; KEY_COUNT],
+    pub(crate) fields: [Option<&'a Attribute<'a>>; context::FIELD_COUNT],
+    /// One of the attributes that only calls have is there.
+    pub(crate) has_call_attribute: bool,
+}
+
+/// The ranks of what stands in the slots, while they are being filled.
+struct Ranks {
+    by_key: [u8; KEY_COUNT],
+    fields: [u8; context::FIELD_COUNT],
+}
+
+impl<'a> IndexedAttributes<'a> {
+    /// Sorts the attributes of a span or a record, and those of its resource.
+    pub(crate) fn new(
+        names: &AttributeNames,
+        resource: &Resource<'a>,
+        attributes: &'a [Attribute<'a>],
+    ) -> Self {
+        let mut indexed = Self {
+            by_key: [None; KEY_COUNT],
+            fields: [None; context::FIELD_COUNT],
+            has_call_attribute: false,
+        };
+        let mut ranks = Ranks { by_key: [u8::MAX; KEY_COUNT], fields: [u8::MAX; context::FIELD_COUNT] };
+        for attribute in resource.attributes {
+            match names.0.get(&attribute.key) {
+                Some(AttributeRole { slot: Slot::ContextField(field), rank, .. })
+                    if RESOURCE_FIELDS.contains(&field) =>
+                {
+                    indexed.set_field(attribute, field, rank, &mut ranks);
+                }
+                _ => {}
+            }
+        }
+        for attribute in attributes {
+            let Some(role) = names.0.get(&attribute.key) else { continue };
+            indexed.has_call_attribute |= role.marks_call;
+            match role.slot {
+                Slot::Key(key) => indexed.set_key(attribute, key, role.rank, &mut ranks),
+                Slot::ContextField(field) if role.rank > 0 && RESOURCE_FIELDS.contains(&field) => {
+                    indexed.set_field(attribute, field, role.rank + RESOURCE_RANK_OFFSET, &mut ranks);
+                }
+                Slot::ContextField(field) => indexed.set_field(attribute, field, role.rank, &mut ranks),
+            }
+        }
+        if indexed.get(AttributeKey::SpanRole).is_some() || indexed.get(AttributeKey::OutputValue).is_some() {
+            indexed.apply_role();
+        }
+        indexed
+    }
+
+    fn set_key(&mut self, attribute: &'a Attribute<'a>, key: AttributeKey, rank: u8, ranks: &mut Ranks) {
+        if rank < ranks.by_key[key as usize] && is_usable(key, &attribute.value) {
+            ranks.by_key[key as usize] = rank;
+            self.by_key[key as usize] = Some(attribute);
+        }
+    }
+
+    fn set_field(&mut self, attribute: &'a Attribute<'a>, field: ContextField, rank: u8, ranks: &mut Ranks) {
+        let to_scalar = to_scalar(&attribute.value);
+        let is_usable = match field {
+            ContextField::HttpStatus => context::http_status(to_scalar.as_json()).is_some(),
+            _ => is_name(&attribute.value),
+        };
+        if is_usable && rank < ranks.fields[field as usize] {
+            ranks.fields[field as usize] = rank;
+            self.fields[field as usize] = Some(attribute);
+        }
+    }
+
+    /// Takes the exception that an event tells of; a later one replaces it, what the span itself says stays.
+    pub(crate) fn add_exception(&mut self, attributes: &'a [Attribute<'a>], own: &Self) {
+        const EXCEPTION_KEYS: [AttributeKey; 3] =
+            [AttributeKey::ExceptionType, AttributeKey::ExceptionMessage, AttributeKey::Stacktrace];
+        for key in EXCEPTION_KEYS.into_iter().filter(|key| own.get(*key).is_none()) {
+            let is = |attribute: &&Attribute<'_>| KEY_NAMES[key as usize].1.contains(&&*attribute.key);
+            self.by_key[key as usize] =
+                attributes.iter().find(is).filter(|attribute| is_usable(key, &attribute.value));
+        }
+    }
+
+    pub(crate) fn get(&self, key: AttributeKey) -> Option<&'a Attribute<'a>> {
+        self.by_key[key as usize]
+    }
+
+    pub(super) fn remove(&mut self, key: AttributeKey) {
+        self.by_key[key as usize] = None;
+    }
+
+    /// The text of a clue.
+    pub(crate) fn text(&self, key: AttributeKey) -> Option<&'a str> {
+        self.get(key)?.value.as_text()
+    }
+
+    /// The code that an attribute gives; never one that stands for a success.
+    pub(crate) fn code(&self) -> Code<'a> {
+        self.get(AttributeKey::Code).map_or(Code::Missing, |attribute| parse_code(&attribute.value))
+    }
+
+    /// True when the code may be a status of gRPC: by what is spoken or, where nobody says that, by the
+    /// attribute that only statuses stand in.
+    pub(crate) fn may_be_grpc(&self) -> bool {
+        match self.text(AttributeKey::RpcSystem) {
+            Some(system) => GRPC_SYSTEMS.contains(&system),
+            None => self.get(AttributeKey::Code).is_some_and(|code| RPC_STATUSES.contains(&&*code.key)),
+        }
+    }
+
+    /// True when JSON-RPC is spoken.
+    pub(crate) fn uses_jsonrpc(&self) -> bool {
+        self.has_call_attribute || self.text(AttributeKey::RpcSystem) == Some("jsonrpc")
+    }
+
+    /// What the attributes say in words. A tool that failed says it in its result.
+    pub(crate) fn message(&self) -> Option<&'a str> {
+        let is_plain_text = |text: &&str| !text.trim_ascii().is_empty() && !looks_like_json(text);
+        let result = || CONTENT_KEYS.into_iter().filter_map(|key| self.text(key)).find(is_plain_text);
+        self.text(AttributeKey::ExceptionMessage)
+            .or_else(|| self.text(AttributeKey::ErrorMessage))
+            .or_else(|| result().filter(|_| self.is_tool_error()))
+    }
+
+    /// True when the tool itself says that it failed.
+    pub(crate) fn is_tool_error(&self) -> bool {
+        self.get(AttributeKey::ToolFailed).is_some()
+            || self.text(AttributeKey::ErrorType) == Some("tool_error")
+    }
+
+    /// The HTTP status.
+    pub(crate) fn http_status(&self) -> Option<u16> {
+        let attribute = self.fields[ContextField::HttpStatus as usize]?;
+        context::http_status(to_scalar(&attribute.value).as_json())
+    }
+
+    /// The attributes that hold what a call put out.
+    pub(crate) fn content_attributes(&self) -> impl Iterator<Item = &'a Attribute<'a>> + use<'a> {
+        let by_key = self.by_key;
+        CONTENT_KEYS.into_iter().filter_map(move |key| by_key[key as usize])
+    }
+
+    /// The attributes whose words may be a whole reply.
+    pub(crate) fn message_attributes(&self) -> impl Iterator<Item = &'a Attribute<'a>> + use<'a> {
+        [AttributeKey::ErrorMessage, AttributeKey::ExceptionMessage]
+            .map(|key| self.by_key[key as usize])
+            .into_iter()
+            .flatten()
+    }
+}
+
+/// What `rpc.system` calls gRPC and its like.
+const GRPC_SYSTEMS: [&str; 3] = ["grpc", "connect_rpc", "connectrpc"];
+
+/// A value that can be what its name promises; another name may still have one.
+fn is_usable(key: AttributeKey, value: &Value<'_>) -> bool {
+    match key {
+        AttributeKey::ToolResult
+        | AttributeKey::EntityOutput
+        | AttributeKey::ResponseValue
+        | AttributeKey::ResultContent
+        | AttributeKey::OutputValue => {
+            matches!(value, Value::Text(_) | Value::Json(_))
+        }
+        AttributeKey::Code => !matches!(parse_code(value), Code::Unusable) && !is_success(parse_code(value)),
+        AttributeKey::ToolFailed => to_scalar(value).as_json().as_bool() == Some(true),
+        AttributeKey::ErrorType => is_name(value) && !is_success(parse_code(value)),
+        _ => matches!(value, Value::Text(text) if !text.trim_ascii().is_empty()),
+    }
+}
+
+fn is_name(value: &Value<'_>) -> bool {
+    match value {
+        Value::Text(text) => !text.trim_ascii().is_empty(),
+        Value::Int(_) => true,
+        Value::Double(number) => exact_integer(*number).is_some(),
+        _ => false,
+    }
+}
+
+/// A code as an attribute gives it: conventions ask for texts, so quotes say nothing about the sender.
+pub(crate) fn parse_code<'a>(value: &'a Value<'a>) -> Code<'a> {
+    let number = match value {
+        Value::Int(number) => Some(*number),
+        Value::Double(number) => exact_integer(*number),
+        Value::Text(text) => match Code::from_text(text.trim_ascii()) {
+            Code::Number { value, .. } => Some(value),
+            code => return code,
+        },
+        _ => None,
+    };
+    number.map_or(Code::Unusable, |value| Code::Number { value, quoted: false })
+}
+
+/// `0` and `OK` of gRPC, and the statuses of HTTP that are no errors.
+fn is_success(code: Code<'_>) -> bool {
+    match code {
+        Code::Number { value, .. } => value == 0 || (100..400).contains(&value),
+        Code::Text(text) => text.eq_ignore_ascii_case("ok"),
+        _ => false,
+    }
+}
+
+/// A value as JSON; what is JSON text already, or nothing, is none.
+pub(crate) fn to_scalar<'a>(value: &'a Value<'a>) -> ScalarNode<'a> {
+    match value {
+        Value::Text(text) => ScalarNode::text(text),
+        Value::Int(number) => ScalarNode::int(*number),
+        Value::Double(number) => ScalarNode::float(*number),
+        Value::Bool(value) => ScalarNode::bool(*value),
+        Value::Empty | Value::Json(_) => ScalarNode::NULL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_clue_has_its_own_slot() {
+        for (index, (key, _)) in KEY_NAMES.iter().enumerate() {
+            assert_eq!(*key as usize, index);
+        }
+    }
+
+    #[test]
+    fn successes_are_no_codes() {
+        for text in ["0", "OK", "ok", "200", "204", "0.0"] {
+            assert!(is_success(parse_code(&Value::Text(text.into()))), "{text}");
+        }
+        for text in ["-32602", "NOT_FOUND", "5", "404", "1001", "_OTHER"] {
+            assert!(!is_success(parse_code(&Value::Text(text.into()))), "{text}");
+        }
+    }
+}

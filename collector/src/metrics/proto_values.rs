@@ -1,0 +1,69 @@
+//! Values as they are exported.
+
+use super::batch_summary::Durations;
+use super::family::Family;
+use super::names::Metric;
+use prometheus::proto::{self, MetricFamily, MetricType};
+use store::rows::BUCKET_BOUNDS_US;
+
+/// A number as a counter or a gauge.
+pub(super) fn set_number(kind: MetricType, value: f64, series: &mut proto::Metric) {
+    if kind == MetricType::COUNTER {
+        let mut counter = proto::Counter::default();
+        counter.set_value(value);
+        series.set_counter(counter);
+    } else {
+        let mut gauge = proto::Gauge::default();
+        gauge.set_value(value);
+        series.set_gauge(gauge);
+    }
+}
+
+/// Durations as a histogram.
+pub(super) fn histogram(durations: &Durations) -> proto::Histogram {
+    let within = BUCKET_BOUNDS_US.iter().zip(durations.bucket_counts);
+    let buckets = within.map(|(bound, count)| (*bound as f64 / 1e6, count));
+    cumulative_histogram(buckets, durations.count, durations.sum_us as f64 / 1e6)
+}
+
+/// A histogram of bounds, and how many are within each.
+pub(super) fn cumulative_histogram(
+    within: impl Iterator<Item = (f64, u64)>,
+    count: u64,
+    sum: f64,
+) -> proto::Histogram {
+    let bucket = |(bound, count): (f64, u64)| {
+        let mut bucket = proto::Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(count);
+        bucket
+    };
+    let mut histogram = proto::Histogram::default();
+    histogram.set_bucket(within.map(bucket).collect());
+    histogram.set_sample_count(count);
+    histogram.set_sample_sum(sum);
+    histogram
+}
+
+impl Family<u64> {
+    /// The series as counters.
+    pub(super) fn counters(&self) -> MetricFamily {
+        self.collect(self.metric(), |count, series| {
+            set_number(MetricType::COUNTER, *count as f64, series);
+            true
+        })
+    }
+}
+
+impl<V: Default> Family<V> {
+    /// The series that have a value, as gauges of a metric with the same labels.
+    pub(super) fn gauges(&self, metric: &Metric, value_of: impl Fn(&V) -> Option<f64>) -> MetricFamily {
+        self.collect(metric, |value, series| match value_of(value) {
+            Some(value) => {
+                set_number(MetricType::GAUGE, value, series);
+                true
+            }
+            None => false,
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! What was sent before: spans and log records that come again within a window are stored once.
+//!
+//! OTLP senders repeat what they got no response for, and report one failure twice: as a span and as a log
+//! record. Identities are remembered for at least the window, and in a bounded number.
+//!
+//! What always holds: an identity that was remembered for a batch that then could not be stored is forgotten
+//! again ([`DedupWindow::remove_all`]), so that the sender's retry is not taken for a repeat.
+
+use hashbrown::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Workers rarely meet in one of sixteen.
+const SHARDS: usize = 16;
+
+/// Identities are hashes already.
+type Identities = HashSet<u128, foldhash::fast::RandomState>;
+
+/// The identities of the last while.
+pub(super) struct DedupWindow {
+    window_us: i64,
+    /// How many identities a generation of a shard holds.
+    capacity: usize,
+    shards: [Mutex<Generations>; SHARDS],
+}
+
+/// Two generations: when the younger is old enough or full, the older is dropped.
+#[derive(Default)]
+struct Generations {
+    started_at: i64,
+    young: Identities,
+    old: Identities,
+}
+
+impl DedupWindow {
+    /// Remembers for at least a window, and at most `capacity` identities in each half of the memory.
+    pub(super) fn new(window: Duration, capacity: usize) -> Self {
+        Self {
+            window_us: i64::try_from(window.as_micros()).unwrap_or(i64::MAX),
+            capacity: capacity.div_ceil(SHARDS),
+            shards: std::array::from_fn(|_| Mutex::default()),
+        }
+    }
+
+    /// True when the identity is known.
+    pub(super) fn contains(&self, identity: u128) -> bool {
+        let shard = self.shard(identity).lock().unwrap_or_else(PoisonError::into_inner);
+        shard.young.contains(&identity) || shard.old.contains(&identity)
+    }
+
+    /// Remembers an identity; true when it is new.
+    pub(super) fn insert(&self, identity: u128, now: i64) -> bool {
+        let mut shard = self.shard(identity).lock().unwrap_or_else(PoisonError::into_inner);
+        if now - shard.started_at > self.window_us || shard.young.len() >= self.capacity {
+            shard.started_at = now;
+            shard.old = std::mem::take(&mut shard.young);
+        }
+        !shard.old.contains(&identity) && shard.young.insert(identity)
+    }
+
+    /// Forgets identities whose batch could not be stored.
+    pub(super) fn remove_all(&self, identities: &[u128]) {
+        for identity in identities {
+            let mut shard = self.shard(*identity).lock().unwrap_or_else(PoisonError::into_inner);
+            shard.young.remove(identity);
+            shard.old.remove(identity);
+        }
+    }
+
+    fn shard(&self, identity: u128) -> &Mutex<Generations> {
+        &self.shards[(identity % SHARDS as u128) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_for_the_window_and_not_for_ever() {
+        let window = DedupWindow::new(Duration::from_secs(120), 1000);
+        assert!(window.insert(16, 0));
+        assert!(!window.insert(16, 119_000_000));
+        assert!(window.contains(16) && !window.contains(17));
+        assert!(window.insert(32, 121_000_000), "another of the same shard, in a new generation");
+        assert!(!window.insert(16, 121_000_000));
+        assert!(window.insert(48, 250_000_000));
+        assert!(window.insert(16, 250_000_000), "two generations later");
+    }
+
+    #[test]
+    fn a_batch_that_failed_leaves_no_trace() {
+        let window = DedupWindow::new(Duration::from_secs(120), 1000);
+        assert!(window.insert(5, 0));
+        window.remove_all(&[5, 6]);
+        assert!(window.insert(5, 1));
+    }
+
+    #[test]
+    fn the_number_is_bounded() {
+        let window = DedupWindow::new(Duration::from_secs(120), 160);
+        for identity in 0..100_000 {
+            window.insert(identity, 0);
+        }
+        let entries: usize = window
+            .shards
+            .iter()
+            .map(|shard| shard.lock().unwrap())
+            .map(|shard| shard.young.len() + shard.old.len())
+            .sum();
+        assert!(entries <= 2 * 160, "{entries}");
+        assert!(window.contains(99_999));
+    }
+}

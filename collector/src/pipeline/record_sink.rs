@@ -1,0 +1,488 @@
+//! One request while it is read: takes records one by one, turns them into rows, keeps the counts.
+
+use super::batch::Batch;
+use super::call_points::{CallDurations, CallPoint};
+use super::call_tracker::{CallRef, SpanFacts, span_key};
+use super::coalesce::{self, Coalescer, Placement};
+use super::identities::{
+    LOG_SIGNAL, SPAN_SIGNAL, SpanIds, body_text, call_identity, log_identity, low_64_bits, report_identity,
+    span_identity,
+};
+use super::reports;
+use super::row_size;
+use super::traffic::Traffic;
+use super::{Defaults, IngestResponse, RejectedRecord, Shared};
+use crate::counters::{RequestCounts, reason_index};
+use crate::limits::Limits;
+use crate::source::Source;
+use classifier::telemetry::{self, LogRecord, Resource, Span, SpanKind};
+use classifier::{
+    Call, Category, Classifier, Event, RecordOrigin, RequestTracker, Sink, TimeSource, UnrecognizedReason,
+};
+use store::rows::{EventRow, Reject, Relation};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
+
+/// The word for a record of OTLP that cannot be read.
+const MALFORMED: &str = "malformed";
+
+/// One request as a [`BodyReader`](super::BodyReader) sees it.
+pub struct RecordSink<'w> {
+    pub(super) shared: &'w Shared,
+    pub(super) classifier: &'w mut Classifier,
+    pub(super) batch: &'w mut Batch,
+    pub(super) traffic: &'w mut Traffic,
+    pub(super) source: Source,
+    pub(super) defaults: &'w Defaults,
+    /// When the request arrived, in microseconds since 1970.
+    pub(super) arrival: i64,
+    /// What the identities of records without one of their own are made from.
+    pub(super) identity: u128,
+    /// What the rows weighed before this request.
+    pub(super) bytes_before: usize,
+    /// What the rows of this request may weigh.
+    pub(super) bytes_limit: usize,
+    /// Spans or log records so far.
+    pub(super) records: u64,
+    /// What the lines of this body said earlier: requests that wait for their reply, calls and tasks.
+    pub(super) tracker: RequestTracker,
+    pub(super) counts: RequestCounts,
+    pub(super) response: IngestResponse,
+}
+
+impl RecordSink<'_> {
+    /// The bounds in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// A line of an envelope log, by its place in the body, from 1. Blank lines hold nothing.
+    pub fn push_line(&mut self, number: u64, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        let mut tracker = std::mem::take(&mut self.tracker);
+        self.classify(number, line, DedupKeys::default(), |classifier, origin, sink| {
+            classifier.classify_stream(line, origin, &mut tracker, sink);
+        });
+        self.tracker = tracker;
+    }
+
+    /// A span.
+    pub fn push_span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
+        let identity = span.trace_id.zip(span.span_id).map(|(trace, span)| span_identity(&trace, &span));
+        self.records += 1;
+        let dedup_keys = DedupKeys { span: identity, call: identity.map(call_identity) };
+        let ids = SpanIds::of_span(span, resource);
+        self.classify(self.records, span.name.as_bytes(), dedup_keys, |classifier, origin, sink| {
+            sink.span_ids = ids;
+            classifier.span(span, resource, origin, sink);
+        });
+    }
+
+    /// A log record.
+    pub fn push_log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>) {
+        let identity = record.trace_id.zip(record.span_id).map(|(trace, span)| span_identity(&trace, &span));
+        self.records += 1;
+        let body = body_text(record.body).as_bytes();
+        let dedup_keys = DedupKeys { span: identity, call: log_identity(record, resource, body) };
+        let ids = SpanIds::of_log(record);
+        self.classify(self.records, body, dedup_keys, |classifier, origin, sink| {
+            sink.span_ids = ids;
+            classifier.log(record, resource, origin, sink);
+        });
+    }
+
+    /// A data point of a histogram of calls.
+    pub fn push_call_point(&mut self, point: &CallPoint<'_>, resource: &Resource<'_>) {
+        self.records += 1;
+        let Some(durations) = self.added_calls(point, resource).filter(|durations| durations.calls > 0)
+        else {
+            self.counts.accepted += 1;
+            return;
+        };
+        let CallPoint { side, time_ns, attributes, .. } = *point;
+        let point = telemetry::CallPoint { side, time_ns, calls: durations.calls, attributes };
+        self.classify(self.records, &[], DedupKeys::default(), |classifier, origin, sink| {
+            sink.durations = Some(durations);
+            classifier.call_point(&point, resource, origin, sink);
+        });
+    }
+
+    /// Data points of metrics that tell of no calls.
+    pub fn ignore_points(&mut self, count: u64) {
+        self.counts.ignored += count;
+    }
+
+    /// What a data point adds to what was counted before; none when it was sent before.
+    fn added_calls(&mut self, point: &CallPoint<'_>, resource: &Resource<'_>) -> Option<CallDurations> {
+        let keys = point.keys(resource);
+        if point.is_cumulative {
+            let advanced = self.shared.call_series.advance(keys, point, self.arrival);
+            self.batch.depends_on_others |= advanced.is_none();
+            let (added, previous) = advanced?;
+            self.batch.bytes += size_of_val(&previous);
+            self.batch.series_states.push(previous);
+            return Some(added);
+        }
+        let identity = point.identity(keys.1);
+        if !self.shared.dedup.insert(identity.into(), self.arrival) {
+            self.batch.depends_on_others = true;
+            self.counts.duplicates += 1;
+            return None;
+        }
+        self.batch.identities.push(identity.into());
+        self.batch.counted_calls.push(identity);
+        self.batch.bytes += size_of::<u128>() + 3 * size_of::<u64>();
+        Some(point.durations)
+    }
+
+    /// A record that cannot be read: counted, sampled, listed in the response. `sample` is what came.
+    pub fn reject(&mut self, number: u64, reason: &'static str, detail: &str, sample: &[u8]) {
+        // What is wrong with a record may be said in its own words.
+        let detail = &*self.shared.rules.redactor().text(detail);
+        self.counts.rejected += 1;
+        self.counts.reasons[reason_index(reason)] += 1;
+        self.response.rejected_count += 1;
+        if self.response.rejected.len() < self.shared.limits.rejected_listed {
+            self.response.rejected.push(RejectedRecord { line: number, reason: detail.to_owned() });
+        }
+        self.sample(number, reason, detail, sample);
+    }
+
+    /// True when the rows of this request have outgrown the limit: nothing of it will be kept, so nothing more
+    /// is read.
+    pub(super) fn is_over_limit(&self) -> bool {
+        let bytes = self.batch.bytes - self.bytes_before + self.traffic.bytes();
+        bytes > self.bytes_limit
+    }
+
+    fn classify(
+        &mut self,
+        number: u64,
+        sample: &[u8],
+        dedup_keys: DedupKeys,
+        classify: impl FnOnce(&mut Classifier, &RecordOrigin<'_>, &mut RowSink<'_>),
+    ) {
+        if self.is_over_limit() {
+            return;
+        }
+        let origin = RecordOrigin {
+            source: Some(self.source.as_str()),
+            service: self.defaults.service.as_deref(),
+            environment: self.defaults.environment.as_deref(),
+            dialect: self.defaults.dialect,
+            arrival: self.arrival,
+            identity: xxh3_128_with_seed(&self.identity.to_le_bytes(), number),
+        };
+        let mut rows = RowSink {
+            shared: self.shared,
+            batch: self.batch,
+            traffic: self.traffic,
+            counts: &mut self.counts,
+            source: self.source,
+            arrival: self.arrival,
+            dedup_keys,
+            counted: None,
+            durations: None,
+            span_ids: None,
+            call: None,
+            unusable: None,
+        };
+        classify(self.classifier, &origin, &mut rows);
+        match rows.unusable {
+            Some(reason) if reason.is_unreadable() => {
+                self.reject(number, reason.as_str(), &reason.to_string(), sample);
+            }
+            Some(reason) => {
+                self.counts.accepted += 1;
+                self.counts.unrecognized += 1;
+                self.counts.reasons[reason_index(reason.as_str())] += 1;
+                self.sample(number, reason.as_str(), &reason.to_string(), sample);
+            }
+            None => self.counts.accepted += 1,
+        }
+    }
+
+    /// Keeps the beginning of a record that could not be used, within the bounds, without its secrets.
+    fn sample(&mut self, number: u64, reason: &str, detail: &str, sample: &[u8]) {
+        if !self.shared.sample_limiter.try_acquire(self.arrival) {
+            self.shared.counters.samples_dropped.add(1);
+            return;
+        }
+        let text = match (self.source, reason) {
+            // Its keys and values cannot be dedup_keys apart, so neither can secrets: the detail must do.
+            (Source::OtlpTraces | Source::OtlpLogs | Source::OtlpMetrics, MALFORMED) => String::new(),
+            _ => self.shared.redacted_sample(sample),
+        };
+        self.batch.rows.rejects.push(Reject {
+            time: self.arrival,
+            source: self.source.as_str(),
+            service: self.defaults.service.as_deref(),
+            reason,
+            detail,
+            line: i64::try_from(number).unwrap_or(i64::MAX),
+            bytes: i64::try_from(sample.len()).unwrap_or(i64::MAX),
+            sample: &text,
+        });
+    }
+}
+
+/// What a span or a log record is known by when it comes again.
+#[derive(Debug, Clone, Copy, Default)]
+struct DedupKeys {
+    /// The span that it is or belongs to.
+    span: Option<u128>,
+    /// Its calls, which are counted once.
+    call: Option<u64>,
+}
+
+/// A tool call, and the span that tells of it.
+#[derive(Debug, Clone, Copy)]
+struct TrackedCall {
+    call: CallRef,
+    span: u64,
+    /// It hangs in no trace and names nothing: only its words tell what it belongs to.
+    is_stray: bool,
+}
+
+/// Takes what one record yields.
+struct RowSink<'r> {
+    shared: &'r Shared,
+    batch: &'r mut Batch,
+    traffic: &'r mut Traffic,
+    counts: &'r mut RequestCounts,
+    source: Source,
+    arrival: i64,
+    dedup_keys: DedupKeys,
+    /// Whether the calls of this record were counted when it came before; known from the first of them on.
+    counted: Option<bool>,
+    /// The span that this is, or belongs to.
+    span_ids: Option<SpanIds>,
+    /// The tool call that this span is a part of.
+    call: Option<TrackedCall>,
+    /// How long the calls of a data point took.
+    durations: Option<CallDurations>,
+    /// The first reason why the record, or a part of it, could not be used.
+    unusable: Option<UnrecognizedReason>,
+}
+
+impl RowSink<'_> {
+    /// True when an event was sent before, or its span or log record already `dedup_keys` of it.
+    fn is_duplicate(&mut self, event: &Event<'_>) -> bool {
+        // Two failures of which nobody knows what they are need not be the same.
+        let span = self.dedup_keys.span.filter(|_| event.category != Category::Unknown);
+        let pair = match (self.source, span) {
+            (Source::Envelopes | Source::Files | Source::Stdin | Source::OtlpMetrics, _) => return false,
+            (Source::OtlpTraces, Some(span)) => Some((
+                report_identity(SPAN_SIGNAL, span, &event.canonical),
+                report_identity(LOG_SIGNAL, span, &event.canonical),
+            )),
+            (Source::OtlpLogs, Some(span)) => Some((
+                report_identity(LOG_SIGNAL, span, &event.canonical),
+                report_identity(SPAN_SIGNAL, span, &event.canonical),
+            )),
+            (_, None) => None,
+        };
+        // What belongs to a call that is tracked is judged with the other reports of that call.
+        let is_tracked = self.call.is_some() && reports::is_report(event);
+        let is_reported = !is_tracked && pair.is_some_and(|(_, other)| self.shared.dedup.contains(other));
+        if is_reported || !self.insert_identity(event.event_id) {
+            self.batch.depends_on_others = true;
+            return true;
+        }
+        if let Some((mine, _)) = pair {
+            self.insert_identity(mine);
+        }
+        false
+    }
+
+    fn store(&mut self, event: &Event<'_>, relation: Relation) {
+        self.batch.bytes += row_size::event_bytes(event);
+        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival, relation });
+    }
+
+    /// Stores a report of a failure that others may have reported, too.
+    fn store_report(&mut self, tracked: TrackedCall, event: &Event<'_>, known: usize) {
+        let shared = self.shared;
+        self.batch.reported_calls.push(tracked.call);
+        self.batch.bytes += size_of::<CallRef>();
+        if let Some(earlier) = self.repeated_words(tracked, event) {
+            return self.store_related(event, Relation::DuplicateOf(earlier), known);
+        }
+        // Each log record is a reporter of its own.
+        let reporter = match self.source {
+            Source::OtlpLogs => low_64_bits(event.event_id),
+            _ => tracked.span,
+        };
+        shared.call_reports.relate(tracked.call, reporter, event, |event, relation| {
+            if let (Relation::Primary, Some(message)) = (relation, event.message.as_deref()) {
+                let service = event.context.service.as_deref();
+                shared.call_reports.remember_words(service, message, event.event_id, self.arrival);
+            }
+            self.store_related(event, relation, known);
+        });
+    }
+
+    /// The failure with the same words that a span repeats which hangs in no trace.
+    fn repeated_words(&self, tracked: TrackedCall, event: &Event<'_>) -> Option<u128> {
+        let message = event.message.as_deref().filter(|_| tracked.is_stray)?;
+        self.shared.call_reports.take_words(event.context.service.as_deref(), message)
+    }
+
+    /// Stores a report; only the first of a failure counts as an event.
+    fn store_related(&mut self, event: &Event<'_>, relation: Relation, known: usize) {
+        if relation == Relation::Primary {
+            return self.store_primary(event, known);
+        }
+        self.batch.depends_on_others = true;
+        self.counts.duplicates += 1;
+        // Where rows are rationed, further reports have none.
+        if !self.shared.budgets.are_set() {
+            self.store(event, relation);
+        }
+    }
+
+    fn store_primary(&mut self, event: &Event<'_>, known: usize) {
+        self.counts.events += 1;
+        self.counts.categories.add(event.category, 1);
+        self.counts.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
+        if self.shared.budgets.are_set() {
+            return self.store_within_budget(event, known);
+        }
+        self.store(event, Relation::Primary);
+    }
+
+    /// The call of a log record: that of its span, or one that its span will find.
+    fn call_of_log(&self) -> Option<TrackedCall> {
+        let ids = self.span_ids.filter(|_| self.source == Source::OtlpLogs)?;
+        let SpanIds { trace_id, span_id, .. } = ids;
+        let span = span_key(xxh3_64(&trace_id), &span_id);
+        let call = self.shared.call_reports.find(&trace_id, &span_id)?;
+        Some(TrackedCall { call, span, is_stray: false })
+    }
+
+    /// Lets the span of a log record find the failure that the record tells of.
+    fn expect_span(&mut self, event: &Event<'_>) {
+        let Some(ids) = self.span_ids.filter(|_| self.source == Source::OtlpLogs) else { return };
+        let reports = &self.shared.call_reports;
+        let call = reports.expect(&ids.trace_id, &ids.span_id, self.arrival);
+        let reporter = low_64_bits(event.event_id);
+        reports.relate(call, reporter, event, |_, _| ());
+        self.batch.reported_calls.push(call);
+        self.batch.bytes += size_of::<CallRef>();
+    }
+
+    /// Stores an event, or has a row of its like stand for it. What was identities from `known` on is its identity.
+    fn store_within_budget(&mut self, event: &Event<'_>, known: usize) {
+        let (row, now) = (self.batch.rows.events.len(), self.shared.now());
+        match self.batch.coalescer.place_event(event, row, &self.shared.budgets, now) {
+            Placement::Own => self.store(event, Relation::Primary),
+            Placement::Overflow { is_shared_bucket } => {
+                self.store(&coalesce::overflow_event(event, is_shared_bucket), Relation::Primary);
+            }
+            Placement::Shared(row) => {
+                self.counts.over_budget += 1;
+                let Batch { coalescer, rows, identities, bytes, .. } = &mut *self.batch;
+                // Only those of spans and log records are known again; calls with the failure of their span.
+                let own = identities[known..].iter().copied();
+                let call = self.dedup_keys.call.filter(|_| self.source == Source::OtlpTraces);
+                coalescer.coalesce(row, &mut rows.events, own.chain(call.map(u128::from)));
+                *bytes += Coalescer::BYTES;
+            }
+        }
+    }
+
+    /// Remembers an identity together with this batch; true when it is new.
+    fn insert_identity(&mut self, identity: u128) -> bool {
+        let is_new = self.shared.dedup.insert(identity, self.arrival);
+        if is_new {
+            self.batch.identities.push(identity);
+            self.batch.bytes += size_of::<u128>();
+        }
+        is_new
+    }
+
+    /// Counts the calls of a data point, unless spans tell of the same calls.
+    fn count_point(&mut self, call: &Call<'_>, durations: &CallDurations) {
+        if self.shared.span_reports.contains(call.service, call.operation, self.arrival) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        self.counts.calls += call.count;
+        self.traffic.add_histogram(call, durations);
+    }
+
+    /// True when the calls of this span or log record have been counted before.
+    fn are_calls_counted(&mut self) -> bool {
+        let Some(call) = self.dedup_keys.call else { return false };
+        if let Some(counted) = self.counted {
+            return counted;
+        }
+        let counted = !self.insert_identity(call.into());
+        self.batch.depends_on_others |= counted;
+        if !counted {
+            self.batch.counted_calls.push(call);
+            // Once as it is, and once as it is written.
+            self.batch.bytes += 3 * size_of::<u64>();
+        }
+        *self.counted.insert(counted)
+    }
+}
+
+impl Sink for RowSink<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        let known = self.batch.identities.len();
+        if self.source == Source::OtlpLogs && self.call.is_none() {
+            self.call = self.call_of_log();
+        }
+        if self.is_duplicate(event) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        match self.call.filter(|_| reports::is_report(event)) {
+            Some(tracked) => self.store_report(tracked, event, known),
+            None => {
+                if reports::is_report(event) {
+                    self.expect_span(event);
+                }
+                self.store_primary(event, known);
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        if let Some(durations) = self.durations {
+            return self.count_point(call, &durations);
+        }
+        if self.are_calls_counted() {
+            self.counts.duplicates += 1;
+            return;
+        }
+        if let Some(TrackedCall { call: tracked, span, .. }) = self.call {
+            let is_caller = matches!(call.span_kind, Some("client" | "producer" | "internal"));
+            if !self.shared.call_reports.counts(tracked, span, is_caller) {
+                self.counts.duplicates += 1;
+                return;
+            }
+            self.batch.reported_calls.push(tracked);
+            self.batch.bytes += size_of::<CallRef>();
+        }
+        self.counts.calls += call.count;
+        self.traffic.add(call);
+    }
+
+    fn call_part(&mut self, operation: Option<&str>, side: SpanKind) {
+        let Some(SpanIds { trace_id, span_id, parent_span_id, layer }) = self.span_ids else { return };
+        let layer = layer.rotate_left(1) ^ side as u64;
+        let facts = SpanFacts { trace_id, span_id, parent_span_id, operation, layer };
+        let call = self.shared.call_reports.place(&facts, self.arrival);
+        let span = span_key(xxh3_64(&trace_id), &span_id);
+        let is_stray = parent_span_id.is_none() && operation.is_none();
+        self.call = Some(TrackedCall { call, span, is_stray });
+    }
+
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
+        self.unusable.get_or_insert(reason);
+    }
+}

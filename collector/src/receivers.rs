@@ -1,0 +1,237 @@
+//! Receivers: one file each. They bound, frame and answer; what the bytes mean is not decided here.
+//!
+//! A receiver has two halves. The *async half* answers the socket: it checks the head, collects the body
+//! (`body`), submits it and turns what comes back into its protocol's answer. The *pure half* is a
+//! [`BodyReader`]: it runs on a worker over the decompressed body and hands records
+//! over one by one (`records`). No receiver decompresses, and none decides what a record means.
+//!
+//! | file | receives |
+//! |---|---|
+//! | `envelopes` | `POST /v1/envelopes`: NDJSON, a JSON array, one object |
+//! | `otlp_http` | `POST /v1/traces`, `/v1/logs`: protobuf and JSON |
+//! | `otlp_grpc` | the same over gRPC |
+//! | `otlp/` | reads OTLP bytes into the views of `classifier::telemetry` |
+//! | `files` | log files, which it reads itself, and archives |
+//! | `stdin` | lines of standard input |
+//! | `server` | connections: accepts, bounds, drains |
+//!
+//! What must always hold:
+//! - No request is looked at before the gate has let it in.
+//! - Every request passes `IngestService::pass`, so the limits and the counting are the same for all.
+//! - A rejection is counted once: here when it happened before `submit`, by the pipeline after.
+//! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
+
+pub mod envelopes;
+pub mod files;
+pub mod server;
+pub mod stdin;
+
+mod body;
+mod content_headers;
+mod grpc_frame;
+mod http_response;
+pub(crate) mod otlp;
+mod otlp_grpc;
+mod otlp_http;
+mod record_consumer;
+
+#[cfg(test)]
+mod test_support;
+
+use crate::pipeline::{BodyReader, Defaults, Encoding, IdempotencyKey, IngestResponse, Pipeline, Request};
+use crate::{Limits, Rejection, RejectionReason, Source};
+use auth::{Authenticator, Denial, Scope};
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// What receivers need of the pipeline: their only way in, and the seam where tests put another.
+pub trait IngestPipeline: Clone + Send + Sync + 'static {
+    /// The bounds in force.
+    fn limits(&self) -> &Limits;
+
+    /// Room for bodies, a permit a KiB.
+    fn room(&self) -> &Arc<Semaphore>;
+
+    /// Takes a request; when this returns `Ok`, what it held is durable.
+    fn submit(&self, request: Request) -> impl Future<Output = Result<IngestResponse, Rejection>> + Send;
+
+    /// Counts a request that was refused before it was submitted.
+    fn refused(&self, source: Source, rejection: &Rejection);
+}
+
+impl IngestPipeline for Pipeline {
+    fn limits(&self) -> &Limits {
+        self.limits()
+    }
+
+    fn room(&self) -> &Arc<Semaphore> {
+        self.body_permits()
+    }
+
+    async fn submit(&self, request: Request) -> Result<IngestResponse, Rejection> {
+        self.submit(request).await
+    }
+
+    fn refused(&self, source: Source, rejection: &Rejection) {
+        self.record_rejection(source, rejection);
+    }
+}
+
+/// What is served on the two ports that take telemetry in.
+pub struct Routers {
+    /// OTLP over HTTP, and envelopes: port 4318.
+    pub http: Router,
+    /// OTLP over gRPC: port 4317.
+    pub grpc: Router,
+}
+
+/// The receivers of one pipeline, for those whom the gate lets in. They share one bound on the number of requests.
+pub fn routers(intake: impl IngestPipeline, authenticator: &Arc<Authenticator>) -> Routers {
+    let door = IngestService::new(intake);
+    let http = envelopes::routes().merge(otlp_http::routes()).fallback(otlp_http::unknown);
+    let (of_http, of_grpc) = (door.clone(), door.clone());
+    let http = auth::require_scope(
+        http,
+        authenticator,
+        Scope::Ingest,
+        move |denial: &Denial, request: &axum::extract::Request| otlp_http::denied(&of_http, denial, request),
+    );
+    let grpc = auth::require_scope(
+        otlp_grpc::routes(),
+        authenticator,
+        Scope::Ingest,
+        move |denial: &Denial, request: &axum::extract::Request| otlp_grpc::denied(&of_grpc, denial, request),
+    );
+    Routers { http: http.with_state(door.clone()), grpc: grpc.with_state(door) }
+}
+
+/// What somebody is told whom the gate does not let in.
+fn refusal_of(denial: &Denial) -> Rejection {
+    let reason = match denial.reason {
+        auth::DenialReason::CrossSite => RejectionReason::CrossSite,
+        _ if denial.is_unauthenticated() => RejectionReason::Unauthenticated,
+        _ => RejectionReason::Forbidden,
+    };
+    Rejection::new(reason, denial.to_string())
+}
+
+/// A request whose head is in order: all that is left is its body.
+struct RequestHead {
+    source: Source,
+    encoding: Encoding,
+    read: BodyReader,
+    defaults: Defaults,
+    idempotency_key: Option<IdempotencyKey>,
+    bounds: body::Bounds,
+}
+
+/// The one way from a socket to the pipeline.
+#[derive(Clone)]
+struct IngestService<I> {
+    intake: I,
+    /// Requests that are being read or wait for the log.
+    slots: Arc<Semaphore>,
+}
+
+impl<I: IngestPipeline> IngestService<I> {
+    fn new(intake: I) -> Self {
+        let slots = Arc::new(Semaphore::new(intake.limits().requests));
+        Self { intake, slots }
+    }
+
+    fn limits(&self) -> &Limits {
+        self.intake.limits()
+    }
+
+    /// Collects the body and submits it. Either way the request has been counted when this returns.
+    async fn pass(&self, asked: RequestHead, body: Body) -> Result<IngestResponse, Rejection> {
+        let source = asked.source;
+        let (_slot, request) = match self.admit(asked, body).await {
+            Ok(admitted) => admitted,
+            Err(rejection) => return Err(self.refuse(source, rejection)),
+        };
+        self.intake.submit(request).await
+    }
+
+    /// Counts a rejection that happens before `submit`; all of them come through here.
+    fn refuse(&self, source: Source, rejection: Rejection) -> Rejection {
+        self.intake.refused(source, &rejection);
+        rejection
+    }
+
+    async fn admit(
+        &self,
+        asked: RequestHead,
+        body: Body,
+    ) -> Result<(OwnedSemaphorePermit, Request), Rejection> {
+        let RequestHead { source, encoding, read, defaults, idempotency_key, bounds } = asked;
+        // Before a slot is waited for: a request that announces too much never costs one.
+        bounds.check_announced()?;
+        let frame = bounds.frame;
+        let slot = self.slot().await?;
+        let gone = Unanswered { intake: &self.intake, source, armed: true };
+        let collected = body::collect(body, bounds, self.limits(), self.intake.room()).await;
+        gone.answered();
+        let (body, room) = collected?;
+        let (body, encoding) = match frame {
+            Some(frame) => frame.open(body)?,
+            None => (body, encoding),
+        };
+        Ok((
+            slot,
+            Request {
+                source,
+                body,
+                encoding,
+                read,
+                defaults,
+                idempotency_key,
+                position: None,
+                permits: room,
+            },
+        ))
+    }
+
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, Rejection> {
+        let limits = self.limits();
+        match timeout(limits.admission_wait, Arc::clone(&self.slots).acquire_owned()).await {
+            Ok(Ok(slot)) => Ok(slot),
+            _ => Err(Rejection::retryable(
+                RejectionReason::Busy,
+                "too many requests at once",
+                limits.retry_after,
+            )),
+        }
+    }
+}
+
+/// Counts a request whose sender hangs up while its body is read: the server then drops the handler, and
+/// nobody else would know.
+struct Unanswered<'a, I: IngestPipeline> {
+    intake: &'a I,
+    source: Source,
+    armed: bool,
+}
+
+impl<I: IngestPipeline> Unanswered<'_, I> {
+    fn answered(mut self) {
+        self.armed = false;
+    }
+}
+
+impl<I: IngestPipeline> Drop for Unanswered<'_, I> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.intake.refused(self.source, &body::gone());
+        }
+    }
+}
+
+/// A response's body.
+fn body_of(bytes: impl Into<Bytes>) -> Body {
+    Body::from(bytes.into())
+}

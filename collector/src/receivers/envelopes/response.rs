@@ -1,0 +1,81 @@
+//! The answers of `/v1/envelopes`: JSON, with what was rejected line by line.
+
+use crate::counters::CategoryCounts;
+use crate::pipeline::IngestResponse;
+use crate::receivers::http_response;
+use crate::{Rejection, RejectionReason};
+use axum::response::Response;
+use http::StatusCode;
+use serde::Serialize;
+
+const JSON: &str = "application/json";
+
+#[derive(Serialize)]
+struct Taken<'a> {
+    accepted: u64,
+    events: u64,
+    unrecognized: u64,
+    rejected: Vec<Line<'a>>,
+    /// Only when the list was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejected_count: Option<u64>,
+    /// The events by category, if there are any.
+    #[serde(skip_serializing_if = "CategoryCounts::is_empty")]
+    categories: CategoryCounts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error<'a>>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    line: u64,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    error: Error<'a>,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    code: &'static str,
+    message: &'a str,
+    remedy: &'static str,
+}
+
+impl<'a> Error<'a> {
+    fn of(rejection: &'a Rejection) -> Self {
+        let Rejection { reason, detail, .. } = rejection;
+        Self { code: reason.as_str(), message: detail, remedy: reason.remedy() }
+    }
+}
+
+/// 200, or 400 when there was something and none of it could be read.
+pub(super) fn taken(answer: &IngestResponse) -> Response {
+    let unreadable = (answer.accepted == 0 && answer.rejected_count > 0)
+        .then(|| Rejection::new(RejectionReason::Unreadable, "nothing in the body could be read"));
+    let body = Taken {
+        accepted: answer.accepted,
+        events: answer.events,
+        unrecognized: answer.unrecognized,
+        rejected: answer.rejected.iter().map(|at| Line { line: at.line, reason: &at.reason }).collect(),
+        rejected_count: (answer.rejected_count > answer.rejected.len() as u64)
+            .then_some(answer.rejected_count),
+        categories: answer.categories,
+        error: unreadable.as_ref().map(Error::of),
+    };
+    match &unreadable {
+        None => http_response::reply(StatusCode::OK, JSON, to_json(&body)),
+        Some(rejection) => http_response::refused(rejection, JSON, to_json(&body)),
+    }
+}
+
+pub(in crate::receivers) fn refused(rejection: &Rejection) -> Response {
+    http_response::refused(rejection, JSON, to_json(&Refused { error: Error::of(rejection) }))
+}
+
+/// Structs of numbers and texts cannot fail to be written; an empty body would say so.
+fn to_json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).unwrap_or_default()
+}

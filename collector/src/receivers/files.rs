@@ -1,0 +1,188 @@
+//! Log files, which we read ourselves: those that patterns match, as they grow, rotate, and are packed.
+//!
+//! A text is known by what it holds and not by its name: a hash of everything that was read from it (`chain`), which is
+//! stored in the log in the same record as the rows that were read. So whatever happens to us, a line is stored once; and
+//! whatever happens to the file (renamed, copied and emptied, packed, deleted), what was read is known again under its
+//! new name, and what was not is read.
+//!
+//! | file | |
+//! |---|---|
+//! | `tailer` | the rounds: look, read, deliver, note |
+//! | `tailed` | one file: what is new in it |
+//! | `records` | whole records in bytes; JSON over several lines |
+//! | `content_match`, `name` | which text a file holds |
+//! | `chain`, `text` | what a text is known by, and how far it was read |
+//! | `known` | all texts; `files.json` |
+//! | `reader`, `found` | files and archives; what the patterns match |
+//!
+//! What must always hold:
+//! - The position of a text and the rows that were read up to it are in one record of the log.
+//! - What was refused is read again; nothing is let go before it is durable.
+//! - `FileReceiver`, bytes in memory and texts are bounded; what does not fit waits, and is counted.
+
+mod content_index;
+mod content_match;
+mod discovery;
+mod file_content;
+mod file_reader;
+mod record_boundaries;
+mod rolling_hash;
+mod rotation;
+mod tailed_file;
+mod tailer;
+mod timeouts;
+
+use crate::counters::FileCounters;
+use crate::pipeline::{IngestResponse, Pipeline, Request};
+use crate::{Rejection, RejectionReason};
+use content_index::ContentIndex;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+pub(super) use record_boundaries::{InputState, find_complete_records};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tailer::{DeliveryTarget, PollOutcome, Tailer};
+use timeouts::Timeouts;
+use tokio::runtime::Handle;
+
+/// `FileReceiver` to be read: `GLOB`, or `SERVICE=GLOB`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePattern {
+    /// The pattern of their names.
+    pub pattern: String,
+    /// The service of lines that name none; the file's own name if this is not given.
+    pub service: Option<String>,
+}
+
+impl FromStr for FilePattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '*', '?', '[', '.']);
+        let (service, pattern) = match text.split_once('=') {
+            Some((service, pattern)) if is_name(service) => (Some(service.to_owned()), pattern),
+            _ => (None, text),
+        };
+        if pattern.is_empty() {
+            return Err("a pattern is missing; give one as in '/var/log/app/*.log*'".to_owned());
+        }
+        match glob::Pattern::new(pattern) {
+            Ok(_) => Ok(Self { pattern: pattern.to_owned(), service }),
+            Err(error) => Err(format!("no pattern of files: {error}")),
+        }
+    }
+}
+
+/// The thread that reads files.
+pub struct FileReceiver {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl FileReceiver {
+    /// Begins to read. What was read before is known from the log and from `files.json` in this directory.
+    ///
+    /// # Errors
+    /// When `files.json` cannot be read, or the system gives no thread.
+    pub fn start(
+        watches: Vec<FilePattern>,
+        directory: &Path,
+        pipeline: Pipeline,
+        runtime: Handle,
+    ) -> io::Result<Self> {
+        let known = open_known(directory.join("files.json"), &pipeline)?;
+        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let to = PipelineTarget { pipeline, runtime };
+        let tailer = Tailer::new(watches, Timeouts::default(), known, to);
+        let thread =
+            std::thread::Builder::new().name("files".to_owned()).spawn(move || run(tailer, &stopped))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Finishes what is on its way, and writes down how far everything was read. Blocks. To be called before the
+    /// pipeline is closed.
+    pub fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("reading files ended with a defect; please report it");
+        }
+    }
+}
+
+/// A state that cannot be understood is set aside: the log knows the last day.
+fn open_known(file: PathBuf, pipeline: &Pipeline) -> io::Result<ContentIndex> {
+    let positions = pipeline.take_positions();
+    match ContentIndex::open(file.clone(), &positions) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+            let aside = file.with_extension("json.bad");
+            tracing::warn!(%error, "files.json cannot be understood and is now {}; files that were read more than \
+                a day ago may be read again", aside.display());
+            std::fs::rename(&file, aside)?;
+            ContentIndex::open(file, &positions)
+        }
+        opened => opened,
+    }
+}
+
+fn run(mut tailer: Tailer<PipelineTarget>, stopped: &Receiver<()>) {
+    let poll = Timeouts::default().poll_interval;
+    loop {
+        let pause = match tailer.round(Instant::now()) {
+            PollOutcome::Busy => Duration::ZERO,
+            PollOutcome::Idle => poll,
+            PollOutcome::Refused(pause) => pause,
+        };
+        if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+            return tailer.save();
+        }
+    }
+}
+
+/// Delivers to the pipeline, all at once, and waits for all.
+struct PipelineTarget {
+    pipeline: Pipeline,
+    runtime: Handle,
+}
+
+impl DeliveryTarget for PipelineTarget {
+    fn deliver(&mut self, requests: Vec<Request>) -> Vec<Result<IngestResponse, Rejection>> {
+        let on_their_way: Vec<_> = requests
+            .into_iter()
+            .map(|request| self.runtime.spawn(submit(self.pipeline.clone(), request)))
+            .collect();
+        let settled = on_their_way.into_iter().map(|task| self.runtime.block_on(task));
+        settled.map(|answer| answer.unwrap_or_else(|_| Err(stopping()))).collect()
+    }
+
+    fn counters(&self) -> &FileCounters {
+        &self.pipeline.counters().files
+    }
+
+    fn now(&self) -> i64 {
+        self.pipeline.now()
+    }
+
+    fn longest_line(&self) -> usize {
+        self.pipeline.max_line_bytes()
+    }
+}
+
+/// Submits a request when there is room for it.
+pub(super) async fn submit(pipeline: Pipeline, mut request: Request) -> Result<IngestResponse, Rejection> {
+    let permits = u32::try_from(request.body.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
+    match Arc::clone(pipeline.body_permits()).acquire_many_owned(permits).await {
+        Ok(permit) => request.permits.push(permit),
+        Err(_) => return Err(stopping()),
+    }
+    pipeline.submit(request).await
+}
+
+fn stopping() -> Rejection {
+    Rejection::retryable(RejectionReason::ShuttingDown, "the collector is stopping", Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! All texts that are known: those that are being read, and those that were.
+//!
+//! They come from two places. The log has the position of a text beside the rows that were read up to it, so that both
+//! are durable or neither is; but rows are flushed and positions forgotten after a day or two. So they are also written to
+//! `files.json` in the data directory now and then, and at a start the further of the two counts.
+//!
+//! What always holds: `files.json` never claims more than is durable; it is written whole or not at all, and synced.
+
+use super::file_content::FileContent;
+use super::rotation;
+use crate::pipeline::Position;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use store::write_whole;
+
+/// More texts than this are not kept: those that were let go longest ago make room.
+const MAX_CONTENTS: usize = 10_000;
+
+/// All texts, and the file they are kept in.
+pub(super) struct ContentIndex {
+    texts: BTreeMap<u64, FileContent>,
+    file: PathBuf,
+    is_changed: bool,
+}
+
+impl ContentIndex {
+    /// What the file knows, and what the log does.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read or understood.
+    pub(super) fn open(file: PathBuf, positions: &[Position]) -> io::Result<Self> {
+        let texts: Vec<FileContent> = match std::fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut known =
+            Self { texts: texts.into_iter().map(|text| (text.id, text)).collect(), file, is_changed: false };
+        for told in positions.iter().filter_map(FileContent::from_position) {
+            known.merge(told);
+        }
+        Ok(known)
+    }
+
+    fn merge(&mut self, mut told: FileContent) {
+        if let Some(before) = self.texts.get(&told.id) {
+            if before.state.offset >= told.state.offset {
+                return;
+            }
+            told.checkpoints.clone_from(&before.checkpoints);
+        }
+        self.put(told);
+    }
+
+    /// Takes the newest state of a text.
+    pub(super) fn put(&mut self, text: FileContent) {
+        self.is_changed = true;
+        self.texts.insert(text.id, text);
+    }
+
+    /// No file has this text any more.
+    pub(super) fn let_go(&mut self, id: u64) {
+        if let Some(text) = self.texts.get_mut(&id).filter(|text| !text.let_go) {
+            text.let_go = true;
+            self.is_changed = true;
+        }
+    }
+
+    /// The texts that a file with this inode may hold.
+    pub(super) fn of_inode(&self, inode: u64) -> Vec<FileContent> {
+        self.texts.values().filter(|text| text.inode == inode && !text.let_go).cloned().collect()
+    }
+
+    /// The texts that a file may be a copy of, with how much of them must be found in it.
+    pub(super) fn kin_of(&self, file: &Path) -> Vec<(FileContent, u64)> {
+        let read = self.texts.values().filter(|text| text.state.offset > 0);
+        let kin =
+            read.filter_map(|text| Some((text, rotation::must_agree(file, &text.path, &text.first_name)?)));
+        kin.map(|(text, agree)| (text.clone(), agree)).collect()
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&FileContent> {
+        self.texts.get(&id)
+    }
+
+    /// Writes the file, if there is anything new. When this returns `Ok`, it is durable.
+    ///
+    /// # Errors
+    /// When the disk refuses; the log knows the same for a day.
+    pub(super) fn save(&mut self) -> io::Result<()> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        self.make_room();
+        let texts: Vec<&FileContent> = self.texts.values().collect();
+        write_whole(&self.file, &serde_json::to_vec(&texts)?)?;
+        self.is_changed = false;
+        Ok(())
+    }
+
+    fn make_room(&mut self) {
+        if self.texts.len() <= MAX_CONTENTS {
+            return;
+        }
+        let mut ages: Vec<_> = self.texts.values().map(|text| (!text.let_go, text.time, text.id)).collect();
+        ages.sort_unstable();
+        for (_, _, id) in &ages[..ages.len() - MAX_CONTENTS] {
+            self.texts.remove(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rolling_hash::RollingHash;
+    use super::*;
+
+    fn text(id: u64, bytes: usize) -> FileContent {
+        let mut chain = RollingHash::new();
+        chain.add(&vec![7; bytes]);
+        FileContent { id, ..FileContent::new(Path::new("/l/a.log"), 9).unwrap().at(&chain) }
+    }
+
+    #[test]
+    fn the_further_of_file_and_log_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("files.json");
+        let mut known = ContentIndex::open(file.clone(), &[]).unwrap();
+        known.put(text(1, 500));
+        known.put(text(2, 500));
+        known.save().unwrap();
+        let told = [text(1, 400).position(), text(2, 600).position(), text(3, 5).position()];
+        let known = ContentIndex::open(file.clone(), &told).unwrap();
+        let at = |id| known.get(id).unwrap().state.offset;
+        assert_eq!([at(1), at(2), at(3)], [500, 600, 5]);
+        assert_eq!(known.get(2).unwrap().checkpoints, text(2, 500).checkpoints, "marks are only in the file");
+        std::fs::write(&file, "{").unwrap();
+        assert!(ContentIndex::open(file, &told).is_err());
+    }
+}

@@ -1,0 +1,452 @@
+//! All files that are read, in rounds: see what is there, read a little of each, deliver it, note what became of it.
+//!
+//! What always holds:
+//! - A text is read in one file at a time: what may be a copy of a text that is being read waits until it is not.
+//! - A batch is noted when it is durable, and only then.
+//! - What is in memory is bounded: a window of each file of a round; and so is the number of open files.
+
+use super::content_index::ContentIndex;
+use super::discovery::{DiscoveredFile, MAX_FILES, discover_files};
+use super::file_content::{FileContent, FileStamp};
+use super::file_reader::FileReader;
+use super::rotation;
+use super::tailed_file::{Batch, FileId, Next, TailedFile};
+use super::timeouts::Timeouts;
+use super::{FilePattern, content_match};
+use crate::counters::FileCounters;
+use crate::pipeline::{Defaults, Encoding, IngestResponse, Request};
+use crate::receivers::envelopes::read_lines;
+use crate::{Rejection, RejectionReason, Source};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// `FileReceiver` that are open at once.
+const MAX_OPEN_FILES: usize = 256;
+/// Batches on their way at once.
+const MAX_BATCHES: usize = 8;
+
+/// Where batches go: the seam where tests put another.
+pub(super) trait DeliveryTarget {
+    /// Delivers requests, and tells what became of each.
+    fn deliver(&mut self, requests: Vec<Request>) -> Vec<Result<IngestResponse, Rejection>>;
+
+    /// Where to count.
+    fn counters(&self) -> &FileCounters;
+
+    /// Microseconds since 1970, now.
+    fn now(&self) -> i64;
+
+    /// A longer line is refused.
+    fn longest_line(&self) -> usize {
+        classifier::Limits::DEFAULT.line_bytes
+    }
+}
+
+/// How a round went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PollOutcome {
+    /// There may be more.
+    Busy,
+    /// Nothing was there.
+    Idle,
+    /// Come back then.
+    Refused(Duration),
+}
+
+/// A file that may be a copy of a text that is being read.
+struct PendingCopy {
+    stamp: FileStamp,
+    text: u64,
+    position: u64,
+}
+
+/// All files.
+pub(super) struct Tailer<D> {
+    watches: Vec<FilePattern>,
+    times: Timeouts,
+    known: ContentIndex,
+    pub(super) to: D,
+    files: Vec<TailedFile>,
+    /// `FileReceiver` that were read, and are closed until they change.
+    resting: HashMap<FileId, FileStamp>,
+    waits: HashMap<FileId, PendingCopy>,
+    /// Archives, since when they are as they are.
+    steady: HashMap<FileId, (FileStamp, Instant)>,
+    /// `FileReceiver` that could not be read, as they were, and when to try again if they stay so.
+    troubled: HashMap<PathBuf, (FileStamp, Instant)>,
+    matched: HashSet<u64>,
+    next_look: Option<Instant>,
+    next_save: Option<Instant>,
+    /// Whose turn it is.
+    turn: usize,
+    has_warned_of_many: bool,
+    has_warned_of_save: bool,
+}
+
+impl<D: DeliveryTarget> Tailer<D> {
+    pub(super) fn new(watches: Vec<FilePattern>, times: Timeouts, known: ContentIndex, to: D) -> Self {
+        Self {
+            watches,
+            times,
+            known,
+            to,
+            files: Vec::new(),
+            resting: HashMap::new(),
+            waits: HashMap::new(),
+            steady: HashMap::new(),
+            troubled: HashMap::new(),
+            matched: HashSet::new(),
+            next_look: None,
+            next_save: None,
+            turn: 0,
+            has_warned_of_many: false,
+            has_warned_of_save: false,
+        }
+    }
+
+    /// One round.
+    pub(super) fn round(&mut self, now: Instant) -> PollOutcome {
+        if self.next_look.is_none_or(|due| now >= due) {
+            self.next_look = Some(now + self.times.discovery_interval);
+            self.look(now);
+        }
+        self.check(now);
+        let (batches, is_busy) = self.gather(now);
+        let round = self.deliver(batches, is_busy);
+        let due = *self.next_save.get_or_insert(now + self.times.save_interval);
+        if now >= due {
+            self.next_save = Some(now + self.times.save_interval);
+            self.save();
+        }
+        self.to.counters().open.set(self.files.len() as u64);
+        self.to.counters().lag.set(self.files.iter().map(TailedFile::lag).sum());
+        round
+    }
+
+    /// Writes down how far everything was read.
+    pub(super) fn save(&mut self) {
+        match self.known.save() {
+            Ok(()) => self.has_warned_of_save = false,
+            Err(error) if !self.has_warned_of_save => {
+                self.has_warned_of_save = true;
+                tracing::warn!(%error, "files.json cannot be written; the log knows the same for a day");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Sees which files there are.
+    fn look(&mut self, now: Instant) {
+        let found = discover_files(&self.watches);
+        if found.len() == MAX_FILES && !self.has_warned_of_many {
+            self.has_warned_of_many = true;
+            tracing::warn!("more than {MAX_FILES} files match; the rest are not read: use narrower patterns");
+        }
+        self.matched = found.iter().map(|file| file.id.inode).collect();
+        let ids: HashSet<FileId> = found.iter().map(|file| file.id).collect();
+        self.resting.retain(|id, _| ids.contains(id));
+        self.waits.retain(|id, _| ids.contains(id));
+        self.steady.retain(|id, _| ids.contains(id));
+        self.troubled.retain(|path, _| found.iter().any(|file| file.path == *path));
+        let new = self.follow_names(found);
+        // First those that were read before, so that nothing is taken for a copy that is what it seems to be copied from.
+        let (old, new): (Vec<_>, Vec<_>) =
+            new.into_iter().partition(|file| !self.known.of_inode(file.id.inode).is_empty());
+        let waiting = old.into_iter().chain(new).filter(|file| !self.admit(file, now)).count();
+        self.to.counters().waiting.set(waiting as u64);
+    }
+
+    /// Notes under which names the open files are now; gives back the files that are not open.
+    fn follow_names(&mut self, found: Vec<DiscoveredFile>) -> Vec<DiscoveredFile> {
+        let mut by_id: HashMap<FileId, DiscoveredFile> =
+            found.iter().map(|file| (file.id, file.clone())).collect();
+        for file in &mut self.files {
+            let here = by_id.remove(&file.id);
+            file.is_gone = here.is_none();
+            if let Some(here) = here.filter(|here| here.path != file.path) {
+                self.to.counters().rotations.add(1);
+                file.renamed(here.path);
+            }
+        }
+        found.into_iter().filter(|file| by_id.contains_key(&file.id)).collect()
+    }
+
+    /// Opens a file if it is to be read now; false when it waits.
+    fn admit(&mut self, file: &DiscoveredFile, now: Instant) -> bool {
+        if self.resting.get(&file.id) == Some(&file.stamp) {
+            return true;
+        }
+        self.resting.remove(&file.id);
+        let is_troubled =
+            self.troubled.get(&file.path).is_some_and(|(stamp, due)| *stamp == file.stamp && now < *due);
+        if is_troubled || !self.is_steady(file, now) || !self.has_room() {
+            return false;
+        }
+        match self.open(file, now) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.trouble(&file.path, file.stamp, &error, now);
+                false
+            }
+        }
+    }
+
+    /// An archive may still be written.
+    fn is_steady(&mut self, file: &DiscoveredFile, now: Instant) -> bool {
+        if rotation::packing(&file.path).is_none() {
+            return true;
+        }
+        let since = self.steady.entry(file.id).or_insert((file.stamp, now));
+        if since.0 != file.stamp {
+            *since = (file.stamp, now);
+        }
+        now.saturating_duration_since(since.1) >= self.times.archive_settle
+    }
+
+    /// Makes room for one more file, if it can.
+    fn has_room(&mut self) -> bool {
+        if self.files.len() < MAX_OPEN_FILES {
+            return true;
+        }
+        let idle = self.files.iter().enumerate().filter(|(_, file)| file.is_read() && !file.is_gone);
+        let Some((place, _)) = idle.min_by_key(|(_, file)| file.changed) else { return false };
+        self.rest(place);
+        true
+    }
+
+    /// Finds out which text a file holds, and begins to read it; false when it waits.
+    fn open(&mut self, file: &DiscoveredFile, now: Instant) -> io::Result<bool> {
+        let packing = rotation::packing(&file.path);
+        let mut best: Option<(FileContent, _)> = None;
+        for text in self.known.of_inode(file.id.inode) {
+            if packing.is_some() && text.done == Some(file.stamp) {
+                self.resting.insert(file.id, file.stamp);
+                return Ok(true);
+            }
+            match content_match::goes_on(&mut FileReader::open(&file.path, packing)?, &text)? {
+                Some(on) if best.as_ref().is_none_or(|(best, _)| best.state.offset < text.state.offset) => {
+                    best = Some((text, on));
+                }
+                Some(_) => {}
+                None => self.known.let_go(text.id),
+            }
+        }
+        let mut reader = FileReader::open(&file.path, packing)?;
+        if let Some((mut text, (chain, before))) = best {
+            text.path.clone_from(&file.path);
+            let is_rotated = rotation::name_of(&file.path) != text.first_name;
+            let mut tailed =
+                TailedFile::new(file.id, file.pattern, text, chain, reader, now)?.with_before(&before);
+            tailed.is_rotated = is_rotated;
+            self.files.push(tailed);
+            return Ok(true);
+        }
+        let Some(found) = self.look_for_copy(file, &mut reader)? else { return Ok(false) };
+        // An archive cannot be read backwards.
+        let reader = if packing.is_some() { FileReader::open(&file.path, packing)? } else { reader };
+        let text = FileContent::new(&file.path, file.id.inode)?.at(&found.chain);
+        if found.text.is_some() {
+            self.to.counters().copies.add(1);
+            self.known.put(text.clone());
+        }
+        self.files.push(TailedFile::new(file.id, file.pattern, text, found.chain, reader, now)?);
+        Ok(true)
+    }
+
+    /// How much of a file was read in another one; none while that is being read.
+    fn look_for_copy(
+        &mut self,
+        file: &DiscoveredFile,
+        reader: &mut FileReader,
+    ) -> io::Result<Option<content_match::ContentMatch>> {
+        if let Some(wait) = self.waits.get(&file.id) {
+            let position = self.known.get(wait.text).map_or(0, |text| text.state.offset);
+            let is_same = wait.stamp == file.stamp && position < wait.position.saturating_mul(2);
+            if is_same && self.is_live(wait.text) {
+                return Ok(None);
+            }
+        }
+        self.waits.remove(&file.id);
+        let found = content_match::by_content(reader, self.known.kin_of(&file.path))?;
+        let Some(text) = found.text else { return Ok(Some(found)) };
+        let position = self.known.get(text).map_or(0, |text| text.state.offset);
+        // A copy of what was read already has nothing to wait for.
+        let has_more = found.chain.offset() < file.stamp.size || rotation::packing(&file.path).is_some();
+        if has_more && self.is_live(text) {
+            self.waits.insert(file.id, PendingCopy { stamp: file.stamp, text, position });
+            return Ok(None);
+        }
+        Ok(Some(found))
+    }
+
+    /// True while a file is there in which this text is read.
+    fn is_live(&self, id: u64) -> bool {
+        let Some(text) = self.known.get(id).filter(|text| !text.let_go) else { return false };
+        self.matched.contains(&text.inode) || self.files.iter().any(|file| file.text.id == id)
+    }
+
+    /// Sees what has changed in the open files, and closes those that are done.
+    fn check(&mut self, now: Instant) {
+        for place in (0..self.files.len()).rev() {
+            match self.files[place].look(now) {
+                Ok(true) => self.restart(place, now),
+                Ok(false) => self.close_if_done(place, now),
+                Err(error) => self.drop_troubled(place, &error, now),
+            }
+        }
+    }
+
+    fn close_if_done(&mut self, place: usize, now: Instant) {
+        let file = &mut self.files[place];
+        let is_finished = file.is_finished(now, &self.times);
+        if file.is_packed() && is_finished {
+            self.to.counters().archives.add(1);
+            file.text.done = Some(file.stamp);
+            self.known.put(file.text.clone());
+            self.rest(place);
+        } else if file.is_gone && is_finished {
+            self.files.swap_remove(place);
+        } else if !file.is_gone
+            && file.is_read()
+            && now.saturating_duration_since(file.changed) >= self.times.close_after
+        {
+            self.rest(place);
+        }
+    }
+
+    /// Closes a file until it changes.
+    fn rest(&mut self, place: usize) {
+        let file = self.files.swap_remove(place);
+        self.resting.insert(file.id, file.stamp);
+    }
+
+    /// A file holds something else than what was read from it.
+    fn restart(&mut self, place: usize, now: Instant) {
+        self.to.counters().truncations.add(1);
+        let file = &mut self.files[place];
+        self.known.let_go(file.text.id);
+        if let Err(error) = file.restart(now) {
+            self.drop_troubled(place, &error, now);
+        }
+    }
+
+    fn drop_troubled(&mut self, place: usize, error: &io::Error, now: Instant) {
+        let file = self.files.swap_remove(place);
+        self.trouble(&file.path, file.stamp, error, now);
+    }
+
+    /// Says once that a file cannot be read; it is tried again after a while, or when it has changed.
+    fn trouble(&mut self, path: &Path, stamp: FileStamp, error: &io::Error, now: Instant) {
+        self.to.counters().unreadable.add(1);
+        if self.troubled.insert(path.to_owned(), (stamp, now + self.times.retry_interval)).is_none() {
+            let path = path.display();
+            tracing::warn!("cannot read {path}: {error}; check its permissions, it is tried again");
+        }
+    }
+
+    /// Reads a batch of each file whose turn it is; also tells whether there is more.
+    fn gather(&mut self, now: Instant) -> (Vec<(usize, Batch)>, bool) {
+        let mut batches = Vec::new();
+        let mut is_busy = false;
+        let mut troubles = Vec::new();
+        let longest_line = self.to.longest_line();
+        for step in 0..self.files.len() {
+            if batches.len() == MAX_BATCHES {
+                is_busy = true;
+                break;
+            }
+            let place = (self.turn + step) % self.files.len();
+            let file = &mut self.files[place];
+            if !file.may_have_more(now, &self.times) {
+                continue;
+            }
+            match file.next(now, &self.times, longest_line) {
+                Ok(Next::Batch(batch)) => batches.push((place, *batch)),
+                Ok(Next::Passed) => is_busy = true,
+                Ok(Next::Nothing) => {}
+                Ok(Next::Replaced) => {
+                    self.restart(place, now);
+                    is_busy = true;
+                }
+                Err(error) => troubles.push((self.files[place].id, error)),
+            }
+        }
+        self.turn = batches.last().map_or(0, |(place, _)| place + 1);
+        if !troubles.is_empty() {
+            // Places change now, so what was read is read once more.
+            batches.clear();
+            is_busy = true;
+        }
+        for (id, error) in troubles {
+            if let Some(place) = self.files.iter().position(|file| file.id == id) {
+                self.drop_troubled(place, &error, now);
+            }
+        }
+        (batches, is_busy)
+    }
+
+    fn deliver(&mut self, batches: Vec<(usize, Batch)>, is_busy: bool) -> PollOutcome {
+        let mut round = if is_busy || !batches.is_empty() { PollOutcome::Busy } else { PollOutcome::Idle };
+        let time = self.to.now();
+        let requests = batches.iter().map(|(place, batch)| self.request(*place, batch)).collect();
+        let answers = self.to.deliver(requests);
+        for ((place, mut batch), answer) in batches.into_iter().zip(answers) {
+            batch.text.time = time;
+            if let Some(pause) = self.settle(place, batch, answer) {
+                round = PollOutcome::Refused(pause);
+            }
+        }
+        round
+    }
+
+    /// Notes what became of a batch; says how long to wait if it is to be tried again.
+    fn settle(
+        &mut self,
+        place: usize,
+        batch: Batch,
+        answer: Result<IngestResponse, Rejection>,
+    ) -> Option<Duration> {
+        let counters = self.to.counters();
+        let file = self.files.get_mut(place)?;
+        match answer {
+            Ok(answer) => {
+                counters.lines.add(answer.accepted + answer.rejected_count);
+                counters.bytes.add(batch.body.len() as u64);
+                self.known.put(batch.text.clone());
+                file.delivered(batch);
+                None
+            }
+            Err(Rejection { retry_after: Some(pause), .. }) => Some(pause),
+            Err(rejection) => {
+                if file.refused(&batch) {
+                    counters.skipped.add(1);
+                    let (path, reason) = (file.path.display(), rejection.reason.as_str());
+                    tracing::warn!(
+                        reason,
+                        position = batch.text.state.offset,
+                        "a record of {path} is left out"
+                    );
+                }
+                (rejection.reason == RejectionReason::ShuttingDown).then_some(self.times.discovery_interval)
+            }
+        }
+    }
+
+    fn request(&self, place: usize, batch: &Batch) -> Request {
+        let watch = self.files.get(place).and_then(|file| self.watches.get(file.pattern));
+        let service = watch.and_then(|watch| watch.service.clone());
+        let service = service.or_else(|| rotation::service(&batch.text.path));
+        Request {
+            source: Source::Files,
+            body: batch.body.clone(),
+            encoding: Encoding::Identity,
+            read: read_lines,
+            defaults: Defaults { service, ..Defaults::default() },
+            idempotency_key: None,
+            position: Some(batch.text.position()),
+            permits: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Answers over plain HTTP: what every receiver's rejections have in common.
+
+use crate::receivers::body_of;
+use crate::{Rejection, RejectionReason};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+
+/// A response with a body of one content type.
+pub(crate) fn reply(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(body_of(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// A rejection's response: its status, when to come back, and which method would have done.
+pub(crate) fn refused(rejection: &Rejection, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+    let status = StatusCode::from_u16(rejection.reason.http_status());
+    let mut response = reply(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), content_type, body);
+    if let Some(seconds) = retry_seconds(rejection) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if rejection.reason == RejectionReason::Unauthenticated {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if rejection.reason == RejectionReason::WrongMethod {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}
+
+/// `Retry-After` counts in whole seconds; a fraction is rounded up, and zero would mean a busy loop.
+fn retry_seconds(rejection: &Rejection) -> Option<u64> {
+    let after = rejection.retry_after?;
+    Some(after.as_secs().saturating_add(u64::from(after.subsec_nanos() > 0)).max(1))
+}

@@ -1,0 +1,156 @@
+//! OTLP over gRPC: one unary call for each signal.
+//!
+//! The framing is done by hand. tonic holds a whole message before our code sees it, and answers one that is
+//! too large with `OUT_OF_RANGE`, which OTLP senders retry for ever. Here a message is refused at its five-byte
+//! prefix, and takes the same way as every other body: one path for limits, memory and counting.
+
+use super::body::Bounds;
+use super::content_headers::{grpc_encoding, media_type, quoted};
+use super::grpc_frame::{Frame, framed};
+use super::otlp::{self, Signal};
+use super::{IngestPipeline, IngestService, RequestHead, http_response, refusal_of};
+use crate::pipeline::{Defaults, IngestResponse};
+use crate::{Limits, Rejection, RejectionReason, Source};
+use auth::Denial;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http_body_util::{BodyExt, Full};
+
+/// The paths of the calls.
+const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+
+const TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const ENCODINGS: HeaderValue = HeaderValue::from_static("identity,gzip,zstd");
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+pub(super) fn routes<I: IngestPipeline>() -> Router<IngestService<I>> {
+    Router::new()
+        .route(TRACES, post(traces::<I>).fallback(unknown::<I>))
+        .route(LOGS, post(logs::<I>).fallback(unknown::<I>))
+        .route(METRICS, post(metrics::<I>).fallback(unknown::<I>))
+        .fallback(unknown::<I>)
+}
+
+async fn traces<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Traces, request).await
+}
+
+async fn logs<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Logs, request).await
+}
+
+async fn metrics<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Metrics, request).await
+}
+
+async fn take<I: IngestPipeline>(door: &IngestService<I>, signal: Signal, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if let Err(rejection) = check_protocol(&head) {
+        return not_grpc(&door.refuse(signal.source(), rejection));
+    }
+    let answered = match asked(&head.headers, signal, door.limits()) {
+        Ok(asked) => door.pass(asked, body).await,
+        Err(rejection) => Err(door.refuse(signal.source(), rejection)),
+    };
+    match answered {
+        Ok(answer) => taken(&answer),
+        Err(rejection) => refused(&rejection),
+    }
+}
+
+async fn unknown<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    if let Err(rejection) = check_protocol(&head) {
+        return not_grpc(&door.refuse(Source::OtlpTraces, rejection));
+    }
+    let detail = format!("there is no call {} {}", head.method, quoted(head.uri.path()));
+    refused(&door.refuse(Source::OtlpTraces, Rejection::new(RejectionReason::WrongSignal, detail)))
+}
+
+/// Answers somebody whom the gate does not let in.
+pub(super) fn denied<I: IngestPipeline>(
+    door: &IngestService<I>,
+    denial: &Denial,
+    request: &Request,
+) -> Response {
+    let source = match request.uri().path() {
+        LOGS => Source::OtlpLogs,
+        METRICS => Source::OtlpMetrics,
+        _ => Source::OtlpTraces,
+    };
+    let rejection = door.refuse(source, refusal_of(denial));
+    let is_grpc = TYPES.contains(&media_type(request.headers()).as_str());
+    if is_grpc { refused(&rejection) } else { not_grpc(&rejection) }
+}
+
+/// Whoever does not speak gRPC gets an answer over HTTP.
+fn check_protocol(head: &Parts) -> Result<(), Rejection> {
+    let given = media_type(&head.headers);
+    if TYPES.contains(&given.as_str()) && head.version >= Version::HTTP_2 {
+        return Ok(());
+    }
+    let detail = format!(
+        "This is the gRPC port. Use port 4318 for OTLP over HTTP. (The content type {} over {:?} is not gRPC, \
+         which is application/grpc over HTTP/2.)",
+        quoted(&given),
+        head.version
+    );
+    Err(Rejection::new(RejectionReason::WrongType, detail))
+}
+
+fn asked(headers: &HeaderMap, signal: Signal, limits: &Limits) -> Result<RequestHead, Rejection> {
+    let encoding = grpc_encoding(headers)?;
+    let frame = Frame::new(encoding, limits);
+    Ok(RequestHead {
+        source: signal.source(),
+        encoding,
+        read: signal.read_protobuf(),
+        defaults: Defaults::default(),
+        idempotency_key: None,
+        bounds: Bounds { limit: frame.limit(), announced: None, frame: Some(frame) },
+    })
+}
+
+fn taken(answer: &IngestResponse) -> Response {
+    let message = framed(&otlp::success_protobuf(answer));
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    let body = Full::new(message).with_trailers(async { Some(Ok(trailers)) });
+    // A body that is passed on frame by frame has no known length: a Content-Length would tell some clients
+    // that the call is over before its trailers, which hold the status.
+    response(Body::new(body.map_frame(std::convert::identity)))
+}
+
+/// Headers alone: the status is in them, and nothing follows.
+fn refused(rejection: &Rejection) -> Response {
+    let status = otlp::grpc_status(rejection);
+    let mut response = response(Body::empty());
+    if status.add_header(response.headers_mut()).is_err() {
+        response.headers_mut().insert(STATUS, HeaderValue::from(rejection.reason.grpc_status()));
+    }
+    response
+}
+
+fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response.headers_mut().insert(ACCEPT_ENCODING, ENCODINGS);
+    response
+}
+
+fn not_grpc(rejection: &Rejection) -> Response {
+    http_response::refused(rejection, "text/plain; charset=utf-8", format!("{rejection}\n"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON.
+//!
+//! What the specification asks for: the answer has the content type of the request; success is an export
+//! response, everything else a `google.rpc.Status`; 429 and 503 say when to come back, and what is malformed
+//! is a 400 that nobody retries.
+
+use super::body::Bounds;
+use super::content_headers::{content_encoding, media_type, quoted};
+use super::envelopes;
+use super::http_response::{refused, reply};
+use super::otlp::{self, Signal};
+use super::{IngestPipeline, IngestService, RequestHead, refusal_of};
+use crate::pipeline::{Defaults, IngestResponse};
+use crate::{Limits, Rejection, RejectionReason, Source};
+use auth::Denial;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+/// The two ways that OTLP is written over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Protobuf,
+    Json,
+}
+
+impl Format {
+    const ALL: [Self; 2] = [Self::Protobuf, Self::Json];
+
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => "application/x-protobuf",
+            Self::Json => "application/json",
+        }
+    }
+
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let given = media_type(headers);
+        Self::ALL.into_iter().find(|format| format.content_type() == given)
+    }
+
+    fn taken(self, signal: Signal, answer: &IngestResponse) -> Response {
+        let body = match self {
+            Self::Protobuf => otlp::success_protobuf(answer),
+            Self::Json => otlp::success_json(signal, answer).into_bytes(),
+        };
+        reply(StatusCode::OK, self.content_type(), body)
+    }
+
+    fn refused(self, rejection: &Rejection) -> Response {
+        let body = match self {
+            Self::Protobuf => otlp::status_protobuf(rejection),
+            Self::Json => otlp::status_json(rejection).into_bytes(),
+        };
+        refused(rejection, self.content_type(), body)
+    }
+}
+
+pub(super) fn routes<I: IngestPipeline>() -> Router<IngestService<I>> {
+    Router::new()
+        .route("/v1/traces", post(traces::<I>).fallback(wrong_method::<I>))
+        .route("/v1/logs", post(logs::<I>).fallback(wrong_method::<I>))
+        .route("/v1/metrics", post(metrics::<I>).fallback(wrong_method::<I>))
+}
+
+async fn traces<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Traces, request).await
+}
+
+async fn logs<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Logs, request).await
+}
+
+async fn metrics<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    take(&door, Signal::Metrics, request).await
+}
+
+/// The signal that a path takes.
+fn signal_of(path: &str) -> Option<Signal> {
+    match path {
+        "/v1/traces" => Some(Signal::Traces),
+        "/v1/logs" => Some(Signal::Logs),
+        "/v1/metrics" => Some(Signal::Metrics),
+        _ => None,
+    }
+}
+
+async fn take<I: IngestPipeline>(door: &IngestService<I>, signal: Signal, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    // Whom we cannot answer in its own type we answer in JSON, which a person can read.
+    let format = Format::of(&head.headers);
+    let answered = match asked(&head, format, signal, door.limits()) {
+        Ok(asked) => door.pass(asked, body).await,
+        Err(rejection) => Err(door.refuse(signal.source(), rejection)),
+    };
+    let format = format.unwrap_or(Format::Json);
+    match answered {
+        Ok(answer) => format.taken(signal, &answer),
+        Err(rejection) => format.refused(&rejection),
+    }
+}
+
+fn asked(
+    head: &Parts,
+    format: Option<Format>,
+    signal: Signal,
+    limits: &Limits,
+) -> Result<RequestHead, Rejection> {
+    let read = match format {
+        Some(Format::Protobuf) => signal.read_protobuf(),
+        Some(Format::Json) => signal.read_json(),
+        None => return Err(wrong_type(&head.headers)),
+    };
+    let encoding = content_encoding(&head.headers)?;
+    Ok(RequestHead {
+        source: signal.source(),
+        encoding,
+        read,
+        defaults: Defaults::default(),
+        idempotency_key: None,
+        bounds: Bounds::of_http(&head.headers, encoding, limits),
+    })
+}
+
+fn wrong_type(headers: &HeaderMap) -> Rejection {
+    let given = quoted(&media_type(headers));
+    let known = Format::ALL.map(Format::content_type).join(" and ");
+    Rejection::new(
+        RejectionReason::WrongType,
+        format!("the content type {given} is not read here: OTLP is {known}"),
+    )
+}
+
+async fn wrong_method<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+    let signal = signal_of(request.uri().path()).unwrap_or(Signal::Traces);
+    let detail = format!("{} is not answered here", request.method());
+    let rejection = door.refuse(signal.source(), Rejection::new(RejectionReason::WrongMethod, detail));
+    Format::of(request.headers()).unwrap_or(Format::Json).refused(&rejection)
+}
+
+/// Answers somebody whom the gate does not let in, in the way of the path.
+pub(super) fn denied<I: IngestPipeline>(
+    door: &IngestService<I>,
+    denial: &Denial,
+    request: &Request,
+) -> Response {
+    let signal = signal_of(request.uri().path());
+    let rejection = door.refuse(signal.map_or(Source::Envelopes, Signal::source), refusal_of(denial));
+    match signal {
+        Some(_) => Format::of(request.headers()).unwrap_or(Format::Json).refused(&rejection),
+        None => envelopes::refused(&rejection),
+    }
+}
+
+/// Every other path: signals that we do not take, and mistakes.
+pub(super) async fn unknown<I: IngestPipeline>(
+    State(door): State<IngestService<I>>,
+    request: Request,
+) -> Response {
+    let path = request.uri().path();
+    let is_signal = path.starts_with("/v1development/");
+    let format = Format::of(request.headers());
+    if !is_signal {
+        let detail = format!("there is nothing at {}", quoted(path));
+        let rejection = door.refuse(Source::Envelopes, Rejection::new(RejectionReason::NotFound, detail));
+        return envelopes::refused(&rejection);
+    }
+    let rejection = Rejection::new(RejectionReason::WrongSignal, format!("{} is not taken", quoted(path)));
+    let rejection = door.refuse(Source::OtlpTraces, rejection);
+    format.unwrap_or(Format::Json).refused(&rejection)
+}
+
+#[cfg(test)]
+mod tests;

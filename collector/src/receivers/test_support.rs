@@ -1,0 +1,157 @@
+//! A pipeline for tests: takes what it is given, answers as it is told, and remembers both.
+
+use crate::pipeline::{Defaults, Encoding, IngestResponse, Request};
+use crate::receivers::{IngestPipeline, Routers, routers};
+use crate::{Limits, Rejection, RejectionReason, Source};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::BodyExt;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
+use tower::Service;
+
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) limits: Limits,
+    pub(crate) room: Arc<Semaphore>,
+    pub(crate) answer: Result<IngestResponse, Rejection>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) submitted: Vec<Submitted>,
+    pub(crate) refused: Vec<(Source, RejectionReason)>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Submitted {
+    pub(crate) source: Source,
+    pub(crate) body: Vec<u8>,
+    pub(crate) encoding: Encoding,
+    pub(crate) defaults: Defaults,
+    pub(crate) key: Option<String>,
+    pub(crate) room: usize,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self::with(Limits::default())
+    }
+}
+
+impl Fake {
+    pub(crate) fn with(limits: Limits) -> Self {
+        let room = Arc::new(Semaphore::new(limits.inflight_bytes >> 10));
+        Self { limits, room, answer: Ok(IngestResponse::default()), seen: Arc::default() }
+    }
+
+    pub(crate) fn answering(answer: Result<IngestResponse, Rejection>) -> Self {
+        Self { answer, ..Self::default() }
+    }
+
+    pub(crate) fn routers(&self) -> Routers {
+        routers(self.clone(), &Arc::new(auth::Authenticator::without_tokens(true)))
+    }
+
+    pub(crate) fn refused(&self) -> Vec<(Source, RejectionReason)> {
+        self.seen.lock().unwrap().refused.clone()
+    }
+
+    pub(crate) fn submitted(&self) -> Vec<Submitted> {
+        self.seen.lock().unwrap().submitted.clone()
+    }
+}
+
+impl IngestPipeline for Fake {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn room(&self) -> &Arc<Semaphore> {
+        &self.room
+    }
+
+    async fn submit(&self, request: Request) -> Result<IngestResponse, Rejection> {
+        let Request { source, body, encoding, defaults, idempotency_key, permits: room, .. } = request;
+        let key = idempotency_key.map(|key| key.key);
+        let room = room.iter().map(tokio::sync::OwnedSemaphorePermit::num_permits).sum();
+        let body = body.to_vec();
+        self.seen.lock().unwrap().submitted.push(Submitted { source, body, encoding, defaults, key, room });
+        self.answer.clone()
+    }
+
+    fn refused(&self, source: Source, rejection: &Rejection) {
+        self.seen.lock().unwrap().refused.push((source, rejection.reason));
+    }
+}
+
+/// What a scripted body does next.
+pub(crate) enum Step {
+    Data(&'static [u8]),
+    Wait(Duration),
+    Fail,
+    /// It must not come to this.
+    Panic,
+}
+
+/// A body that follows a script.
+pub(crate) struct Script {
+    steps: VecDeque<Step>,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Script {
+    pub(crate) fn of(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: steps.into_iter().collect(), waiting: None }
+    }
+}
+
+impl http_body::Body for Script {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        loop {
+            if let Some(waiting) = &mut self.waiting {
+                ready!(waiting.as_mut().poll(cx));
+                self.waiting = None;
+            }
+            match self.steps.pop_front() {
+                None => return Poll::Ready(None),
+                Some(Step::Data(data)) => {
+                    return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(data)))));
+                }
+                Some(Step::Wait(time)) => self.waiting = Some(Box::pin(sleep(time))),
+                Some(Step::Fail) => return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+                Some(Step::Panic) => panic!("the body was read too far"),
+            }
+        }
+    }
+}
+
+/// Sends one request to a router, without a socket.
+pub(crate) async fn call(mut router: axum::Router, request: http::Request<Body>) -> Response {
+    router.call(request).await.unwrap()
+}
+
+/// The whole body of a response.
+pub(crate) async fn bytes(response: Response) -> Vec<u8> {
+    response.into_body().collect().await.unwrap().to_bytes().to_vec()
+}
+
+/// The body of a response, as JSON.
+pub(crate) async fn json(response: Response) -> serde_json::Value {
+    serde_json::from_slice(&bytes(response).await).unwrap()
+}

@@ -1,0 +1,184 @@
+//! `GET /api/v1/services`: services with their rates, latency, hidden failures, findings and capture status.
+
+use super::request::{ApiRequest, Problem, Row, list, series, take, text, whole};
+use super::services_statements as statements;
+use super::shape::{
+    COUNTS, Member, NULLABLE_NUMBER, NULLABLE_TEXT, NULLABLE_TIME, RANGE, Shape, TEXTS, TIME,
+};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const CALLS: &[Member] = &[
+    ("calls", Shape::Whole),
+    ("failed_calls", Shape::Whole),
+    ("hidden_calls", Shape::Whole),
+    ("p50_ms", NULLABLE_NUMBER),
+    ("p95_ms", NULLABLE_NUMBER),
+    ("p99_ms", NULLABLE_NUMBER),
+];
+
+const FINDING: Shape = Shape::Object(&[&[
+    ("finding", Shape::Text),
+    ("dialect", Shape::Text),
+    ("errors", Shape::Whole),
+    ("share", Shape::Number),
+    ("example", NULLABLE_TEXT),
+    ("example_event_id", NULLABLE_TEXT),
+]]);
+
+pub(super) const SHAPE: Shape = Shape::Object(&[&[
+    RANGE,
+    TIME,
+    (
+        "services",
+        Shape::List(&Shape::Object(&[
+            CALLS,
+            &[
+                ("service", NULLABLE_TEXT),
+                ("errors", Shape::Whole),
+                ("hidden", Shape::Whole),
+                ("groups", Shape::Whole),
+                ("dialects", TEXTS),
+                ("versions", TEXTS),
+                ("environments", TEXTS),
+                ("last_seen", NULLABLE_TIME),
+                ("capture", Shape::Words(&["captured", "partial", "not_captured", "unknown"])),
+                ("findings", Shape::List(&FINDING)),
+                (
+                    "trend",
+                    Shape::Object(&[&[
+                        ("calls", COUNTS),
+                        ("failed_calls", COUNTS),
+                        ("hidden_calls", COUNTS),
+                    ]]),
+                ),
+            ],
+        ])),
+    ),
+    ("operations", Shape::Nullable(&Shape::List(&Shape::Object(&[CALLS, &[("operation", NULLABLE_TEXT)]])))),
+]]);
+
+/// The columns of `calls` that are part of the answer.
+const CALL_COLUMNS: [&str; 6] = ["calls", "failed_calls", "hidden_calls", "p50_ms", "p95_ms", "p99_ms"];
+
+/// The rows of the statements, each about all services.
+struct Known {
+    traits: Vec<Row>,
+    findings: Vec<Row>,
+    trend: Vec<Row>,
+}
+
+pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
+    let statements = [
+        statements::calls(&request, "service"),
+        statements::failures(&request),
+        statements::traits(&request),
+        statements::findings(&request),
+        statements::trend(&request),
+    ];
+    let [calls, failures, traits, findings, trend] = request.rows(statements).await?;
+    let known = Known { traits, findings, trend };
+    let mut merged: BTreeMap<Option<String>, Row> = BTreeMap::new();
+    for row in calls.into_iter().chain(failures) {
+        merged.entry(text(&row, "service").map(str::to_owned)).or_default().extend(row);
+    }
+    let mut merged: Vec<Row> = merged.into_values().collect();
+    merged.sort_by_key(|row| std::cmp::Reverse((whole(row, "calls"), whole(row, "errors"))));
+    let services: Vec<Value> = merged.into_iter().map(|row| service(&request, &known, row)).collect();
+    let operations = if request.values.texts("service").len() == 1 {
+        let [rows] = request.rows([statements::calls(&request, "operation")]).await?;
+        Some(list(rows.into_iter().map(|row| call_stats(row, "operation")).collect()))
+    } else {
+        None
+    };
+    Ok(json!({
+        "range": request.range.json(),
+        "time": request.range.times(),
+        "services": services,
+        "operations": operations,
+    }))
+}
+
+/// The calls of a row, with the column that names them. Where there were none, counts are 0.
+fn call_stats(mut row: Row, name: &str) -> Row {
+    let mut stats: Row = Map::new();
+    stats.insert(name.to_owned(), take(&mut row, name));
+    for column in CALL_COLUMNS {
+        let value = take(&mut row, column);
+        let is_missing_count = value.is_null() && !column.ends_with("_ms");
+        stats.insert(column.to_owned(), if is_missing_count { 0.into() } else { value });
+    }
+    stats
+}
+
+fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
+    let name = text(&row, "service").map(str::to_owned);
+    let is_ours = |other: &&Row| text(other, "service") == name.as_deref();
+    let traits: Vec<&Row> = known.traits.iter().filter(is_ours).collect();
+    let texts = |column: &str| {
+        let texts: BTreeSet<&str> = traits.iter().filter_map(|row| text(row, column)).collect();
+        texts.into_iter().collect::<Vec<_>>()
+    };
+    let findings = known.findings.iter().filter(is_ours).map(|finding| {
+        let mut finding = finding.clone();
+        take(&mut finding, "service");
+        Value::Object(finding)
+    });
+    let trend = |column: &str| series(&request.range, known.trend.iter().filter(is_ours), column);
+    let capture = capture(&row);
+    // RFC 3339 times of one form are in the order of their texts up to the second, which is all that is needed here.
+    let last_seen = ["last_call", "last_event"].map(|column| take(&mut row, column));
+    let last_seen = last_seen.into_iter().max_by(|a, b| a.as_str().cmp(&b.as_str()));
+    let counts = ["errors", "hidden", "groups"].map(|column| whole(&row, column));
+    let mut answer = call_stats(row, "service");
+    let rest = json!({
+        "errors": counts[0],
+        "hidden": counts[1],
+        "groups": counts[2],
+        "dialects": texts("dialect"),
+        "versions": texts("version"),
+        "environments": texts("environment"),
+        "last_seen": last_seen,
+        "capture": capture,
+        "findings": findings.collect::<Vec<_>>(),
+        "trend": {
+            "calls": trend("calls"),
+            "failed_calls": trend("failed_calls"),
+            "hidden_calls": trend("hidden_calls"),
+        },
+    });
+    if let Value::Object(rest) = rest {
+        answer.extend(rest);
+    }
+    answer.into()
+}
+
+/// Whether replies can be looked into, by the calls that are taken for successes without having been looked into.
+fn capture(row: &Row) -> &'static str {
+    let Some(unverified) = row.get("unverified_calls").and_then(Value::as_i64) else { return "unknown" };
+    let succeeded = whole(row, "calls") - whole(row, "failed_calls");
+    match unverified {
+        0 if whole(row, "calls") == 0 => "unknown",
+        0 => "captured",
+        some if some < succeeded => "partial",
+        _ => "not_captured",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capture_follows_from_what_was_not_looked_into() {
+        let row = |calls: i64, failed: i64, unverified: Value| {
+            let row = json!({"calls": calls, "failed_calls": failed, "unverified_calls": unverified});
+            row.as_object().unwrap().clone()
+        };
+        assert_eq!(capture(&row(9, 0, Value::Null)), "unknown");
+        assert_eq!(capture(&row(0, 0, json!(0))), "unknown");
+        assert_eq!(capture(&row(9, 1, json!(0))), "captured");
+        assert_eq!(capture(&row(9, 1, json!(3))), "partial");
+        assert_eq!(capture(&row(9, 1, json!(8))), "not_captured");
+    }
+}

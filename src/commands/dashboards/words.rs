@@ -1,0 +1,68 @@
+//! Words in queries that stand for something else: `@EVENTS` is a metric, by the name of its constant in
+//! `collector::metrics::names`; `@services` a piece of a query, from the style.
+//!
+//! So a metric that is renamed is renamed in one place, and one that does not exist is a mistake here.
+
+use anyhow::bail;
+use collector::metrics::names;
+use std::collections::BTreeMap;
+
+/// Fragments may name others, so deep and no deeper.
+const MAX_DEPTH: u8 = 4;
+
+/// A query with every word in it replaced.
+pub(super) fn expand(query: &str, fragments: &BTreeMap<String, String>) -> anyhow::Result<String> {
+    expand_to_depth(query, fragments, MAX_DEPTH)
+}
+
+fn expand_to_depth(query: &str, fragments: &BTreeMap<String, String>, depth: u8) -> anyhow::Result<String> {
+    let mut text = String::with_capacity(query.len());
+    let mut rest = query.trim();
+    while let Some(index) = rest.find('@') {
+        text.push_str(&rest[..index]);
+        rest = &rest[index + 1..];
+        let word = first_word(rest);
+        rest = &rest[word.len()..];
+        let metric = names::ALL.iter().find(|metric| metric.constant == word);
+        match (metric, fragments.get(word)) {
+            (Some(metric), _) => text.push_str(metric.name),
+            (None, Some(_)) if depth == 0 => bail!("fragments name each other in a circle, at @{word}"),
+            (None, Some(fragment)) => text.push_str(&expand_to_depth(fragment, fragments, depth - 1)?),
+            (None, None) => bail!("nothing is called @{word}{}", suggestion(word, fragments)),
+        }
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// The word at the start of a text. One in capitals ends before `_bucket` and the like, which belong to the metric.
+fn first_word(text: &str) -> &str {
+    let is_capital = text.starts_with(|c: char| c.is_ascii_uppercase());
+    let belongs =
+        |c: char| c == '_' || if is_capital { c.is_ascii_uppercase() } else { c.is_ascii_lowercase() };
+    let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
+    text[..end].trim_end_matches('_')
+}
+
+fn suggestion(word: &str, fragments: &BTreeMap<String, String>) -> String {
+    let known = names::ALL.iter().map(|metric| metric.constant).chain(fragments.keys().map(String::as_str));
+    let likeness = |known: &&str| strsim::jaro_winkler(known, word);
+    let nearest = known.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+    nearest.map(|nearest| format!("; did you mean @{nearest}?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_and_pieces_are_put_in() {
+        let fragments = BTreeMap::from([("services".to_owned(), "service=~\"$service\"".to_owned())]);
+        let expand = |query| expand(query, &fragments).map_err(|error| error.to_string());
+        assert_eq!(
+            expand("rate(@WAL_FSYNC_bucket{@services}[5m])").as_deref(),
+            Ok("rate(faultline_wal_fsync_seconds_bucket{service=~\"$service\"}[5m])")
+        );
+        assert_eq!(expand("@EVENT"), Err("nothing is called @EVENT; did you mean @EVENTS?".to_owned()));
+    }
+}

@@ -1,0 +1,225 @@
+//! `faultline demo`: `serve`, with a believable world that talks to it.
+//!
+//! The world is the crate `demo`. A week of history is loaded into the data directory before any endpoint answers
+//! ([`history`]), as `ingest` does, so that metrics do not count it as traffic of now. Then live traffic is sent to the
+//! endpoints of the server, over HTTP and gRPC like everybody else's ([`live`], [`sender`]).
+//!
+//! What always holds: nothing is written into a directory that holds other data ([`directory`]); a second start loads
+//! only what is missing; an error of the generator is logged and never ends the server.
+
+mod batch;
+mod directory;
+mod history;
+mod live;
+mod sender;
+mod welcome;
+
+use crate::cli::exit_code;
+use crate::cli::signals::ShutdownSignal;
+use crate::cli::terminal;
+use crate::cli::units;
+use crate::commands::serve::{self, Companion, Endpoints};
+use clap::builder::Resettable;
+use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
+use demo::World;
+use directory::DemoState;
+use live::LiveTraffic;
+use sender::Sender;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use store::DataDirectory;
+use tokio::runtime::Runtime;
+
+const EXAMPLES: &str = "\
+Examples:
+  faultline demo
+  faultline demo --rate 20 --history 30d
+  faultline demo --story incident
+  faultline demo --data-dir /tmp/shop --listen-web :0 --listen-postgres off
+
+Then open http://127.0.0.1:7070/, or in another terminal:
+  faultline sql --data-dir faultline-demo 'SELECT * FROM error_rates LIMIT 10'
+  faultline tail --data-dir faultline-demo
+
+The world is invented: nineteen services of every dialect. Most calls succeed;
+two to six in a hundred fail, and about a third of the failures are hidden in
+replies that their protocol calls a success. The history ends now. Started
+again on the same directory, demo loads only what is missing since it was
+stopped; to begin anew, remove the directory. faultline.toml is read only if
+--config names it.
+
+If the server has tokens, put one with the scope ingest into FAULTLINE_TOKEN:
+live traffic is sent with it. demo does not start with --tls-cert.
+
+Exit codes:
+  0  stopped when asked, everything drained
+  1  something else failed: the registry file, tokens, a thread
+  2  wrong usage
+  3  the data directory cannot be used, or holds data that is not the demo's
+  4  an address cannot be listened on
+  5  stopped at once by a second signal, or not everything was drained in time";
+
+/// The directory unless another is named.
+const DATA_DIR: &str = "faultline-demo";
+/// The seed unless another is named.
+const SEED: u64 = 7;
+
+/// Starts a server with an invented company's traffic: a week of history, then live.
+///
+/// Everything that `serve` has is there, and all of its flags. The history is loaded within seconds; live traffic
+/// goes through the endpoints until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The seed of everything that is random; the same seed gives the same world.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Calls a second of the live traffic.
+    #[arg(long, value_name = "EVENTS_PER_SECOND", default_value = "3", value_parser = parse_rate)]
+    rate: f64,
+    /// How far back the history reaches; 0s for none.
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_history)]
+    history: Duration,
+    /// What happens live.
+    #[arg(long, value_enum, default_value_t = Story::Everyday)]
+    story: Story,
+}
+
+/// What happens live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Story {
+    /// Everyday traffic.
+    Everyday,
+    /// One incident from its first signal to its resolution, in about ten minutes; each step is printed.
+    Incident,
+}
+
+/// The flags of `serve`, with a data directory of its own.
+#[derive(Debug)]
+struct ServerArgs(serve::Arguments);
+
+impl clap::Args for ServerArgs {
+    fn augment_args(command: Command) -> Command {
+        let of_serve = <serve::Arguments as clap::Args>::augment_args(Command::new("serve"));
+        let is_usual = |id: &str| id == "data_dir" || id.starts_with("listen_");
+        let arguments = of_serve.get_arguments().cloned().map(|argument| {
+            let argument = match argument.get_id().as_str() {
+                "data_dir" => argument.default_value(DATA_DIR).env(Resettable::Reset),
+                "config" => argument.env(Resettable::Reset),
+                _ => argument,
+            };
+            let is_hidden = !is_usual(argument.get_id().as_str());
+            argument.hide_short_help(is_hidden)
+        });
+        command.args(arguments)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServerArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        serve::Arguments::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Arguments {
+    /// The flags of the server.
+    pub(crate) fn server(&self) -> &serve::Arguments {
+        &self.server.0
+    }
+}
+
+/// A rate that one process can send.
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.trim().parse::<f64>().ok().filter(|rate| (0.01..=10_000.0).contains(rate));
+    rate.ok_or_else(|| "give a rate between 0.01 and 10000, as in 20 or 0.5".to_owned())
+}
+
+/// A history that can be loaded in a few minutes at most.
+fn parse_history(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+    let history = units::parse_duration(text)?;
+    if history > MOST { Err("the history is 90d at most".to_owned()) } else { Ok(history) }
+}
+
+/// Runs until a signal comes.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    exit_code::report_exit_error(start(arguments))
+}
+
+fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let server = arguments.server();
+    anyhow::ensure!(
+        !server.is_encrypted(),
+        "demo sends its traffic unencrypted; leave out --tls-cert and --tls-key, or use `faultline serve`"
+    );
+    directory::check(server.data_dir())?;
+    let mut demo = Demo { arguments, seed: SEED };
+    serve::serve(server, Some(&mut demo))
+}
+
+/// What `demo` adds to the server.
+struct Demo<'a> {
+    arguments: &'a Arguments,
+    seed: u64,
+}
+
+impl Companion for Demo<'_> {
+    fn prepare(&mut self, directory: &DataDirectory, runtime: &Runtime) -> anyhow::Result<()> {
+        let state = DemoState::read(directory);
+        self.seed = self.arguments.seed.or(state.map(|state| state.seed)).unwrap_or(SEED);
+        let state = DemoState { seed: self.seed, loaded_until: state.map_or(0, |state| state.loaded_until) };
+        state.write(directory)?;
+        let plan = history::Plan {
+            world: World::new(self.seed),
+            length: self.arguments.history,
+            rate: self.arguments.rate,
+        };
+        let until = history::load(&plan, state.loaded_until, self.arguments.server(), directory, runtime)?;
+        DemoState { loaded_until: until, ..state }.write(directory)?;
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        endpoints: &Endpoints,
+        directory: &DataDirectory,
+        runtime: &Runtime,
+        shutdown: &ShutdownSignal,
+    ) {
+        terminal::print_note(&welcome::text(
+            endpoints,
+            self.arguments.server().data_dir(),
+            Path::new(DATA_DIR),
+        ));
+        if endpoints.otlp_http.is_none() {
+            tracing::warn!("--listen-otlp-http is off: services that write logs send nothing live");
+        }
+        let sender = match Sender::new(endpoints) {
+            Ok(sender) => sender,
+            Err(error) => return tracing::warn!("there is no live traffic: {error:#}"),
+        };
+        let now = jiff::Timestamp::now().as_microsecond();
+        let world = World::new(self.seed);
+        let is_incident = self.arguments.story == Story::Incident;
+        let live = LiveTraffic {
+            world: if is_incident { world.with_incident(now) } else { world },
+            incident_at: is_incident.then_some(now),
+            rate: self.arguments.rate,
+            state: DemoState { seed: self.seed, loaded_until: now },
+            directory: directory.clone(),
+            sender,
+        };
+        runtime.spawn(live.run(shutdown.requested()));
+    }
+}

@@ -1,0 +1,250 @@
+//! The history: loaded into the data directory by a pipeline of its own, before the server opens the directory.
+//!
+//! Requests go to the routes of the receivers in this process, so that they are read like everybody else's; only the
+//! socket is missing.
+//!
+//! What always holds: the history ends at the moment at which loading began, and begins where the newest stored event
+//! ends, if there is one. Stopped half-way, the next start goes on from there.
+
+use super::batch::{self, Batch};
+use crate::cli::terminal::{self, format_count};
+use crate::commands::running_pipeline::RunningPipeline;
+use crate::commands::serve;
+use anyhow::Context;
+use arrow::array::AsArray;
+use arrow::datatypes::TimestampMicrosecondType;
+use auth::Authenticator;
+use axum::body::Body;
+use collector::receivers;
+use demo::{Signal, World};
+use http::header::{CONTENT_TYPE, HOST};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::delta::MaintenanceMode;
+use store::{DataDirectory, Table};
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+/// Calls a second at an average hour of a working day.
+const CALLS_PER_SECOND: f64 = 0.6;
+/// In the last hour of the history there are at least as many as live, so that the present begins without a step; but
+/// never more than this.
+const MOST_IN_LAST_HOUR: f64 = 3.0;
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3_600 * SECOND;
+/// What is generated at a time.
+const BLOCK: i64 = 10 * 60 * SECOND;
+/// Bytes of a request, and requests on their way at once.
+const BATCH_BYTES: usize = 256 << 10;
+const MAX_IN_FLIGHT: usize = 4;
+/// A pipeline that has no room is tried again for this long.
+const RETRY_FOR: Duration = Duration::from_secs(30);
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// A gap that is shorter than this is not worth filling.
+const SHORTEST_GAP: i64 = SECOND;
+
+const BAR: &str = "{msg} [{bar:30}] {percent} % of {human_len} calls, {eta} left";
+
+/// What is to be loaded.
+pub(super) struct Plan {
+    pub(super) world: World,
+    /// How far back the history reaches.
+    pub(super) length: Duration,
+    /// Calls a second of the live traffic that follows.
+    pub(super) rate: f64,
+}
+
+/// A span of time and its calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Block {
+    from: i64,
+    to: i64,
+    calls: u64,
+}
+
+impl Plan {
+    /// Returns the blocks from one time to another, in their order.
+    fn blocks(&self, from: i64, to: i64) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let (mut at, mut fraction) = (from, 0.0);
+        while at < to {
+            let end = (at + BLOCK).min(to);
+            fraction += self.calls_per_second(at, to) * (end - at) as f64 / SECOND as f64;
+            blocks.push(Block { from: at, to: end, calls: fraction as u64 });
+            fraction = fraction.fract();
+            at = end;
+        }
+        blocks
+    }
+
+    fn calls_per_second(&self, at: i64, end: i64) -> f64 {
+        let usual = CALLS_PER_SECOND * World::activity(at) as f64 / 1_000.0;
+        if end - at <= HOUR { usual.max(self.rate.min(MOST_IN_LAST_HOUR)) } else { usual }
+    }
+}
+
+/// Loads what is missing; returns the time up to which there is traffic now.
+pub(super) fn load(
+    plan: &Plan,
+    loaded_until: i64,
+    server: &serve::Arguments,
+    directory: &DataDirectory,
+    runtime: &Runtime,
+) -> anyhow::Result<i64> {
+    let began = Instant::now();
+    let store = {
+        let _context = runtime.enter();
+        server.open_pipeline(directory, MaintenanceMode::CheckpointsOnly)?
+    };
+    let now = jiff::Timestamp::now().as_microsecond();
+    let wanted = now - i64::try_from(plan.length.as_micros()).unwrap_or(i64::MAX);
+    let stored = loaded_until.max(newest_event(&store).unwrap_or_default());
+    let blocks = plan.blocks(stored.max(wanted).min(now), now);
+    let is_needed = blocks.iter().map(|block| block.to - block.from).sum::<i64>() >= SHORTEST_GAP;
+    let result = if is_needed { runtime.block_on(send_all(plan, &blocks, &store)) } else { Ok(0) };
+    store.pipeline.close();
+    store.maintenance.stop();
+    let records = result.context("the history could not be loaded")?;
+    if is_needed {
+        let from = jiff::Timestamp::from_microsecond(blocks[0].from).unwrap_or_default();
+        terminal::print_note(&format!(
+            "loaded the history since {from:.0}: {} in {:.1} s",
+            format_count(records, "record"),
+            began.elapsed().as_secs_f64()
+        ));
+    }
+    Ok(now)
+}
+
+/// Returns the time of the newest event in the tables and in the buffer.
+fn newest_event(store: &RunningPipeline) -> Option<i64> {
+    let files = store.maintenance.delta().map(|delta| delta.files(Table::Events));
+    let of_files = files.iter().flat_map(|files| &files.files);
+    let flushed = of_files.filter_map(|file| Some(file.statistics.times("time")?.1)).max();
+    let buffered = store.pipeline.hot().snapshot().records.into_iter().filter_map(|record| {
+        let batch = record.current_batch(Table::Events).ok().flatten()?;
+        let times = batch.column_by_name("time")?.as_primitive_opt::<TimestampMicrosecondType>()?;
+        arrow::compute::max(times)
+    });
+    flushed.max(buffered.max())
+}
+
+/// Sends all blocks through the pipeline, and returns the number of records.
+async fn send_all(plan: &Plan, blocks: &[Block], store: &RunningPipeline) -> anyhow::Result<u64> {
+    let authenticator = Arc::new(Authenticator::without_tokens(true));
+    let routes = receivers::routers(store.pipeline.clone(), &authenticator).http;
+    let service = TowerToHyperService::new(routes);
+    let bar = progress_bar(blocks);
+    let end = blocks.last().map_or(0, |block| block.to);
+    let (mut later, mut records, mut tasks) = (Vec::new(), 0, JoinSet::new());
+    for block in blocks {
+        let signals = play(plan, block, &mut later);
+        records += signals.len() as u64;
+        for batch in batch::pack(signals, BATCH_BYTES) {
+            if tasks.len() >= MAX_IN_FLIGHT {
+                finish_one(&mut tasks).await?;
+            }
+            tasks.spawn(post(service.clone(), batch));
+        }
+        // What follows after the end is left to the live traffic.
+        later.retain(|signal: &Signal| signal.micros < end);
+        bar.inc(block.calls);
+    }
+    while !tasks.is_empty() {
+        finish_one(&mut tasks).await?;
+    }
+    bar.finish_and_clear();
+    Ok(records)
+}
+
+/// Returns the signals of a block by time, and keeps those that come after it for the next.
+fn play(plan: &Plan, block: &Block, later: &mut Vec<Signal>) -> Vec<Signal> {
+    let mut signals = std::mem::take(later);
+    plan.world.calls(block.from, block.to, block.calls, &mut signals);
+    signals.sort_by_key(|signal| signal.micros);
+    *later = signals.split_off(signals.partition_point(|signal| signal.micros < block.to));
+    signals
+}
+
+async fn finish_one(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+    match tasks.join_next().await {
+        Some(done) => done?,
+        None => Ok(()),
+    }
+}
+
+/// Posts a batch, again and again while there is no room for it.
+async fn post(service: TowerToHyperService<axum::Router>, batch: Batch) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        let request = Request::post(batch.kind.path())
+            .header(HOST, "localhost")
+            .header(CONTENT_TYPE, batch.kind.content_type())
+            .body(Body::from(batch.body.clone()))?;
+        let response = service.call(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let is_temporary = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&status);
+        if !is_temporary || began.elapsed() > RETRY_FOR {
+            let body = response.into_body().collect().await?.to_bytes();
+            anyhow::bail!("a request was answered {status}: {}", String::from_utf8_lossy(&body).trim());
+        }
+        tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+/// A bar that is drawn only on a terminal.
+fn progress_bar(blocks: &[Block]) -> ProgressBar {
+    let bar = ProgressBar::new(blocks.iter().map(|block| block.calls).sum());
+    let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style.progress_chars("=> ")).with_message("loading the history")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 24 * HOUR;
+    /// A Monday at midnight.
+    const MONDAY: i64 = 1_793_577_600 * SECOND;
+
+    fn plan() -> Plan {
+        Plan { world: World::new(1), length: Duration::from_secs(1), rate: 3.0 }
+    }
+
+    #[test]
+    fn a_week_has_a_few_hundred_thousand_calls_without_a_gap() {
+        let blocks = plan().blocks(MONDAY, MONDAY + 7 * DAY);
+        let calls: u64 = blocks.iter().map(|block| block.calls).sum();
+        assert!((280_000..340_000).contains(&calls), "{calls}");
+        assert!(blocks.windows(2).all(|pair| pair[0].to == pair[1].from));
+        assert_eq!((blocks[0].from, blocks[blocks.len() - 1].to), (MONDAY, MONDAY + 7 * DAY));
+    }
+
+    #[test]
+    fn the_last_hour_is_as_busy_as_live() {
+        let blocks = plan().blocks(MONDAY, MONDAY + 4 * HOUR);
+        let last: u64 = blocks.iter().rev().take(6).map(|block| block.calls).sum();
+        assert_eq!(last, 3 * 3_600);
+        assert!(plan().blocks(MONDAY, MONDAY).is_empty());
+    }
+
+    #[test]
+    fn what_comes_later_is_kept_for_the_next_block() {
+        let (plan, mut later) = (plan(), Vec::new());
+        let mut times = Vec::new();
+        for block in plan.blocks(MONDAY, MONDAY + 2 * HOUR) {
+            let signals = play(&plan, &block, &mut later);
+            assert!(signals.iter().all(|signal| (block.from..block.to).contains(&signal.micros)));
+            times.extend(signals.into_iter().map(|signal| signal.micros));
+        }
+        assert!(times.is_sorted() && times.len() > 4_000);
+    }
+}

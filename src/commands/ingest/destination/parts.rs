@@ -1,0 +1,92 @@
+//! A piece that is too much at once is delivered in parts: a few lines can yield more rows than one request may.
+//!
+//! What always holds: the parts of a piece are the same whenever it is sent, and have keys of their own. A place that knows
+//! the parts does not know the whole, so once a piece is sent in parts it always is; the ledger sees to that. A single
+//! line that is too much is counted as rejected, and the others are not held up by it.
+
+use super::{Delivery, DeliveryError, RunFailure};
+use bytes::Bytes;
+use collector::pipeline::{IngestResponse, RejectedRecord};
+use memchr::{memchr, memchr_iter, memrchr};
+
+/// A part is as many whole lines as fit into this, or one line.
+const PART_BYTES: usize = 16 << 10;
+
+impl Delivery {
+    /// Delivers a piece in parts, one after another.
+    pub(in super::super) async fn deliver_in_parts(
+        &self,
+        mut body: Bytes,
+        key: String,
+    ) -> Result<IngestResponse, RunFailure> {
+        let mut whole = IngestResponse::default();
+        let mut lines = 0;
+        for number in 0_u32.. {
+            let part = body.split_to(next_part_length(&body, PART_BYTES));
+            if part.is_empty() {
+                break;
+            }
+            let ends = memchr_iter(b'\n', &part).count() as u64;
+            let answer = match self.deliver(part, format!("{key}{number}")).await {
+                Ok(answer) => answer,
+                Err(DeliveryError::TooLarge { reason }) if ends <= 1 => reject_line(reason),
+                Err(error) => return Err(self.run_failure(error)),
+            };
+            add_part(&mut whole, answer, lines);
+            lines += ends;
+        }
+        Ok(whole)
+    }
+}
+
+/// A line of which nobody could take what it yields.
+fn reject_line(reason: String) -> IngestResponse {
+    IngestResponse {
+        rejected: vec![RejectedRecord { line: 1, reason }],
+        rejected_count: 1,
+        ..IngestResponse::default()
+    }
+}
+
+/// How much of a body is its next part.
+fn next_part_length(body: &[u8], limit: usize) -> usize {
+    if body.len() <= limit {
+        return body.len();
+    }
+    let whole = memrchr(b'\n', &body[..limit]).or_else(|| memchr(b'\n', body));
+    whole.map_or(body.len(), |rejected| rejected + 1)
+}
+
+/// Adds the answer to a part that begins after so many lines.
+fn add_part(whole: &mut IngestResponse, part: IngestResponse, lines: u64) {
+    whole.accepted += part.accepted;
+    whole.events += part.events;
+    whole.unrecognized += part.unrecognized;
+    whole.rejected_count += part.rejected_count;
+    whole.categories.add_all(&part.categories);
+    whole.rejected.extend(
+        part.rejected.into_iter().map(|rejected| RejectedRecord { line: rejected.line + lines, ..rejected }),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_lines() {
+        for (body, part) in
+            [("a\nb\n", 4), ("aa\nb\ncc\n", 5), ("long long\nb\n", 10), ("long long", 9), ("", 0)]
+        {
+            assert_eq!(next_part_length(body.as_bytes(), 5), part, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_one_with_the_lines_of_the_whole() {
+        let mut whole = IngestResponse { accepted: 1, ..IngestResponse::default() };
+        add_part(&mut whole, IngestResponse { accepted: 4, events: 3, ..reject_line("r".to_owned()) }, 5);
+        assert_eq!((whole.accepted, whole.events, whole.rejected_count), (5, 3, 1));
+        assert_eq!(whole.rejected.iter().map(|rejected| rejected.line).collect::<Vec<_>>(), [6]);
+    }
+}

@@ -1,0 +1,161 @@
+//! A data directory with the pipeline running on it: what `serve` and `ingest` have in common.
+
+use crate::cli::exit_code::ExitError;
+use crate::config::limits::IngestLimitArgs;
+use crate::config::storage::StorageArgs;
+use classifier::registry::RegistryFile;
+use classifier::{HashKey, Rules};
+use collector::Pipeline;
+use collector::pipeline::{Parts, RestoredState};
+use query::{LiveStore, ServiceOptions};
+use std::sync::Arc;
+use std::time::Duration;
+use store::delta::{DeltaError, DeltaOptions, DeltaTables, MaintenanceMode, Retention};
+use store::disk::{Disk, RealDisk};
+use store::hot::Hot;
+use store::maintenance::{self, FlushOptions, Maintenance, recent_calls};
+use store::wal::{Replay, Wal, WalOptions};
+use store::{DataDirectory, Table, codec, schema};
+
+/// So many rows are flushed without waiting for more bytes.
+const FLUSH_ROWS: u64 = 1 << 20;
+/// Calls that were counted before this long ago are not asked for any more; the pipeline knows its window exactly.
+const RECENT_CALLS_US: i64 = 5 * 60 * 1_000_000;
+/// Answers to requests with an `Idempotency-Key` are remembered for a day.
+const RESPONSE_RETENTION: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+
+/// Returns the options of the tables.
+fn table_options(storage: &StorageArgs) -> DeltaOptions {
+    let answers = Retention { age: Some(RESPONSE_RETENTION), bytes: None };
+    let retention = Table::ALL.map(|table| match table {
+        Table::Events => storage.keep_events,
+        Table::Traffic => storage.keep_traffic,
+        Table::Rejects => storage.keep_rejects,
+        Table::Requests => answers,
+    });
+    DeltaOptions { retention, grace: storage.vacuum_grace, clock: now }
+}
+
+/// Returns when rows are flushed.
+fn flush_options(storage: &StorageArgs) -> FlushOptions {
+    let bytes = usize::try_from(storage.flush_bytes).unwrap_or(usize::MAX);
+    FlushOptions { bytes, rows: FLUSH_ROWS, age: storage.flush_after, log_bytes: storage.wal_bytes }
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}
+
+/// The pipeline and the store of a data directory, and what was found in it at the start.
+pub(crate) struct RunningPipeline {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) maintenance: Maintenance,
+    pub(crate) replay: Replay,
+    /// The size limit of the WAL.
+    pub(crate) log_limit: u64,
+    /// Events that are stored, in the tables and in the log.
+    pub(crate) events: u64,
+    /// Those of them that were read back from the log.
+    pub(crate) replayed: u64,
+}
+
+impl RunningPipeline {
+    /// Opens the tables, reads the log back, and starts the pipeline.
+    pub(crate) fn new(
+        storage: &StorageArgs,
+        limits: &IngestLimitArgs,
+        registry: classifier::Registry,
+        directory: &DataDirectory,
+        mode: MaintenanceMode,
+    ) -> anyhow::Result<Self> {
+        let key = HashKey::new(directory.hash_key().map_err(ExitError::data_directory)?);
+        let (record_limits, limits) = (limits.record_limits(), limits.ingest_limits());
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let opened = open_delta(&disk, directory, table_options(storage));
+        let delta = opened.as_ref().ok().cloned();
+        let hot = Arc::new(Hot::new(usize::try_from(storage.buffer_bytes).unwrap_or(usize::MAX)));
+        let restored = RestoredState::new(Arc::clone(&hot), delta.clone(), &limits);
+        let (log, replay, restored) = open_log(storage, directory, delta.as_deref(), restored)?;
+        let rules = Arc::new(Rules::new(registry, key, record_limits));
+        let pipeline = Pipeline::start(Parts {
+            limits,
+            rules: Arc::clone(&rules),
+            wal: log.clone(),
+            hot: Arc::clone(&hot),
+            clock: now,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+        })?;
+        let replayed = restored.events;
+        let events = replayed + delta.as_ref().map_or(0, |delta| delta.files(Table::Events).rows());
+        pipeline.restore(restored);
+        let directory = directory.clone();
+        let (flush, tables) = (flush_options(storage), table_options(storage));
+        let parts = maintenance::Parts { disk, directory, log, hot, flush, tables, mode };
+        let maintenance = Maintenance::start(parts, opened)?;
+        Ok(Self { pipeline, rules, maintenance, replay, log_limit: storage.wal_bytes, events, replayed })
+    }
+}
+
+impl RunningPipeline {
+    /// Returns the options for queries of this data directory.
+    pub(crate) fn query_options(
+        &self,
+        directory: &DataDirectory,
+        registry: Option<RegistryFile>,
+        limits: query::Limits,
+    ) -> anyhow::Result<ServiceOptions> {
+        Ok(ServiceOptions {
+            data_dir: directory.path().to_owned(),
+            registry,
+            hash_key: directory.hash_key().map_err(ExitError::data_directory)?,
+            limits,
+            live: Some(LiveStore {
+                maintenance: self.maintenance.clone(),
+                hot: Arc::clone(self.pipeline.hot()),
+            }),
+        })
+    }
+}
+
+/// The tables, or why they cannot be opened. Then everything is still taken and kept in the log, and flushed when
+/// they can be.
+fn open_delta(
+    disk: &Arc<dyn Disk>,
+    directory: &DataDirectory,
+    options: DeltaOptions,
+) -> Result<Arc<DeltaTables>, DeltaError> {
+    let opened = DeltaTables::open(disk, directory.path(), options).map(Arc::new);
+    opened.inspect_err(|error| {
+        tracing::error!(%error, "the tables cannot be opened; the log keeps everything until they can be");
+    })
+}
+
+fn open_log(
+    storage: &StorageArgs,
+    directory: &DataDirectory,
+    delta: Option<&DeltaTables>,
+    mut restored: RestoredState,
+) -> anyhow::Result<(Wal, Replay, RestoredState)> {
+    if let Err(error) = restored.load_flushed_responses() {
+        tracing::warn!(%error, "answers to requests with an Idempotency-Key may be forgotten");
+    }
+    restored.load_recent_calls(&recent_calls::read(
+        &RealDisk,
+        &directory.recent_calls(),
+        now() - RECENT_CALLS_US,
+    ));
+    let options = WalOptions {
+        max_bytes: storage.wal_bytes,
+        preamble: codec::preamble()?,
+        schema: schema::VERSION,
+        // Should the log have been lost, none of its numbers is given again.
+        first_sequence: delta.map_or(0, DeltaTables::newest) + 1,
+        ..WalOptions::default()
+    };
+    let disk = Arc::new(RealDisk);
+    let (log, replay) =
+        Wal::open(disk, &directory.wal(), options, &mut |record| restored.load_record(record))
+            .map_err(ExitError::data_directory)?;
+    Ok((log, replay, restored))
+}

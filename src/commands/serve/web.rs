@@ -1,0 +1,112 @@
+//! The routes of the web listener, from those of `collector` and `query`.
+
+use super::{page, runbook, session};
+use crate::commands::running_pipeline::RunningPipeline;
+use auth::listener::ConnectionStats;
+use auth::tls::Tls;
+use auth::{Authenticator, Denial, DenialReason, Scope};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use collector::metrics::{self, EndpointMetrics, Exporter, ProtocolQueryStats, QueryStats};
+use collector::receivers::server::Routes;
+use collector::status_api;
+use query::serve::api::IngestReport;
+use query::{DURATION_BOUNDS_MS, Endpoint, QueryService};
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The authentication, connection counters and TLS configuration, which some of the routes report.
+pub(super) struct WebState<'w> {
+    pub(super) authenticator: &'w Arc<Authenticator>,
+    pub(super) connections: &'w Arc<ConnectionStats>,
+    pub(super) tls: Option<&'w Arc<Tls>>,
+}
+
+/// Returns all routes. Tails end when `stopping` becomes true.
+pub(super) fn routes(
+    store: &RunningPipeline,
+    service: &QueryService,
+    state: &WebState<'_>,
+    stopping: watch::Receiver<bool>,
+) -> anyhow::Result<Routes> {
+    let WebState { authenticator, connections, tls } = state;
+    let (pipeline, maintenance) = (store.pipeline.clone(), store.maintenance.clone());
+    let status = status_api::routes(
+        pipeline.clone(),
+        Arc::clone(connections),
+        maintenance.clone(),
+        store.replay.clone(),
+    );
+    let queries = queries(service.clone());
+    let probes = status_api::probes(pipeline.clone(), maintenance.clone());
+    let reserve = status_api::reserved_probes(pipeline.clone(), maintenance.clone());
+    let doors = EndpointMetrics {
+        authenticator: Arc::clone(authenticator),
+        connections: Arc::clone(connections),
+        tls: tls.cloned(),
+        queries,
+    };
+    let exporter = Exporter::new(pipeline, maintenance, store.log_limit, doors)?;
+    let routes = status
+        .merge(metrics::routes(exporter)?)
+        .merge(runbook::routes())
+        .merge(query::serve::http::routes(service.clone()))
+        .merge(query::serve::api::routes(service.clone(), &store.rules, ingest_report(store)))
+        .merge(query::serve::tail::routes(service.clone(), &store.rules, stopping)?);
+    // Probes have no token, and tell nothing else.
+    let deny = |denial: &Denial, _: &Request| rejection(denial);
+    let routes = auth::require_scope_or_session(routes, authenticator, Scope::Query, deny);
+    // The page holds no data, and somebody who signs in has no session yet.
+    let open = probes.merge(page::routes()).merge(session::routes(authenticator, tls.is_some()));
+    let [open, reserve] = [open, reserve].map(|open| auth::allow_anonymous(open, authenticator, deny));
+    Ok(Routes { all: page::answer_unknown_paths(routes.merge(open)), probes: Some(reserve) })
+}
+
+/// What the page says about ingest.
+fn ingest_report(store: &RunningPipeline) -> IngestReport {
+    let (pipeline, maintenance) = (store.pipeline.clone(), store.maintenance.clone());
+    let started_at = jiff::Timestamp::now().to_string();
+    Arc::new(move || {
+        let mut summary = status_api::ingest_summary(&pipeline, &maintenance);
+        summary["started_at"] = started_at.clone().into();
+        summary
+    })
+}
+
+/// The response to a denied request.
+pub(super) fn rejection(denial: &Denial) -> Response {
+    let (status, code) = match denial.reason {
+        DenialReason::CrossSite => (StatusCode::FORBIDDEN, "cross_site"),
+        DenialReason::MissingCsrfToken => (StatusCode::FORBIDDEN, "csrf"),
+        _ if denial.is_unauthenticated() => (StatusCode::UNAUTHORIZED, "unauthenticated"),
+        _ => (StatusCode::FORBIDDEN, "forbidden"),
+    };
+    let body = json!({"error": {"code": code, "message": denial.to_string(), "remedy": denial.remedy()}});
+    let mut response =
+        (status, [(header::CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Returns the counters of queries, in the form that the metrics need.
+fn queries(service: QueryService) -> Box<dyn Fn() -> QueryStats + Send + Sync> {
+    let of_endpoint = move |service: &QueryService, via: Endpoint| {
+        let stats = service.stats(via);
+        ProtocolQueryStats {
+            protocol: via.as_str(),
+            succeeded: stats.succeeded,
+            failed: stats.failed,
+            stopped: stats.cancelled,
+            time: stats.time,
+            within: DURATION_BOUNDS_MS.into_iter().zip(stats.buckets).collect(),
+        }
+    };
+    Box::new(move || QueryStats {
+        running: service.running() as u64,
+        protocols: Endpoint::ALL.into_iter().map(|via| of_endpoint(&service, via)).collect(),
+    })
+}

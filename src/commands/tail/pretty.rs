@@ -1,0 +1,149 @@
+//! An event as one line for a person: time, severity, service, operation, code, message.
+//!
+//! What always holds: nothing in it can act on a terminal, and it is no wider than the terminal.
+
+use crate::cli::terminal::{OutputStyle, sanitize};
+use clap::builder::styling::AnsiColor;
+use serde_json::{Map, Value};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns grow with what they hold, up to this.
+const MAX_WIDTHS: [usize; 3] = [20, 24, 34];
+/// As wide as the longest severity.
+const SEVERITY_WIDTH: usize = 8;
+
+/// Makes lines whose columns stand below each other.
+pub(super) struct EventFormatter {
+    style: OutputStyle,
+    /// The widths of service, operation and code so far.
+    widths: [usize; 3],
+}
+
+impl EventFormatter {
+    pub(super) fn new(style: OutputStyle) -> Self {
+        Self { style, widths: [0; 3] }
+    }
+
+    /// The line of an event.
+    pub(super) fn format_event(&mut self, json: &str) -> String {
+        let Ok(event) = serde_json::from_str::<Map<String, Value>>(json) else {
+            return sanitize(json).into_owned();
+        };
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or("-");
+        let severity = text("severity");
+        let colour = colour(severity);
+        let [service, operation, code] =
+            ["service", "operation", "canonical"].map(|name| sanitize(text(name)).into_owned());
+        let mut parts = vec![
+            (format_time(text("time")), Some(AnsiColor::BrightBlack)),
+            (pad(&sanitize(severity), SEVERITY_WIDTH), colour),
+        ];
+        for (index, (column, colour)) in
+            [(service, None), (operation, None), (code, colour)].into_iter().enumerate()
+        {
+            let width = &mut self.widths[index];
+            *width = (*width).max(column.width()).min(MAX_WIDTHS[index]);
+            parts.push((pad(&column, *width), colour));
+        }
+        parts.push((sanitize(event.get("message").and_then(Value::as_str).unwrap_or("")).into_owned(), None));
+        fit_line(self.style, &parts)
+    }
+}
+
+/// Red is what a person should look at.
+fn colour(severity: &str) -> Option<AnsiColor> {
+    match severity {
+        "critical" => Some(AnsiColor::BrightRed),
+        "error" => Some(AnsiColor::Red),
+        "warning" => Some(AnsiColor::Yellow),
+        "info" => Some(AnsiColor::Cyan),
+        _ => None,
+    }
+}
+
+/// `2026-11-16T21:17:41.008453Z` as `11-16 21:17:41`, in UTC as everything is.
+fn format_time(time: &str) -> String {
+    match (time.get(5..10), time.get(11..19)) {
+        (Some(day), Some(time)) => sanitize(&format!("{day} {time}")).into_owned(),
+        _ => sanitize(time).into_owned(),
+    }
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// The parts beside each other, cut where the terminal ends.
+fn fit_line(style: OutputStyle, parts: &[(String, Option<AnsiColor>)]) -> String {
+    let mut left = style.width().unwrap_or(usize::MAX);
+    let mut line = String::new();
+    for (index, (text, colour)) in parts.iter().enumerate() {
+        let text = if index == 0 { text.clone() } else { format!("  {text}") };
+        let shown = truncate(&text, left);
+        left = left.saturating_sub(shown.width());
+        match colour {
+            Some(colour) => line.push_str(&style.paint(&shown, *colour)),
+            None => line.push_str(&shown),
+        }
+        if shown.len() < text.len() {
+            break;
+        }
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// As much of a text as there is room for; a mark says that there is more.
+fn truncate(text: &str, width_left: usize) -> String {
+    if text.width() <= width_left {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    let mut width = 1;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width > width_left {
+            break;
+        }
+        shown.push(c);
+    }
+    if width_left > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: &str = r#"{"time":"2026-11-16T21:17:41.008Z","severity":"error","service":"orders","operation":"pay","canonical":"RATE_LIMIT_QUOTA_PAUSE","message":"Paused\u001b[2J\nnow"}"#;
+
+    #[test]
+    fn a_line_tells_what_happened() {
+        let mut formatter = EventFormatter::new(OutputStyle::default());
+        let line = formatter.format_event(EVENT);
+        assert_eq!(
+            line,
+            "11-16 21:17:41  error     orders  pay  RATE_LIMIT_QUOTA_PAUSE  Paused\\u{1b}[2J\\nnow"
+        );
+        let line = formatter.format_event(r#"{"severity":"info","canonical":"X"}"#);
+        assert_eq!(line, "-  info      -       -    X");
+        assert_eq!(formatter.format_event("\u{1b}no json"), "\\u{1b}no json");
+    }
+
+    #[test]
+    fn colours_tell_how_bad_it_is() {
+        let line = EventFormatter::new(OutputStyle { terminal: false, colour: true }).format_event(EVENT);
+        assert!(line.contains("\u{1b}[31m  error   \u{1b}[0m"), "{line:?}");
+        assert!(!line.contains("[2J\u{1b}") && line.matches('\u{1b}').count() == 6, "{line:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        assert_eq!(truncate("日本語", 6), "日本語");
+        assert_eq!(truncate("日本語", 5), "日本…");
+        assert_eq!(truncate("日本語", 4), "日…");
+        assert_eq!((truncate("abc", 1), truncate("abc", 0)), ("…".to_owned(), String::new()));
+    }
+}

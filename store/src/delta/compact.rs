@@ -1,0 +1,83 @@
+//! Many small files made into few large ones.
+//!
+//! Files of a day are grouped by size, and a group is merged when it has enough of them, so that a row is written
+//! again once for each size it grows through. A day that has settled is merged whatever it has.
+//!
+//! What always holds: the rows that are removed and the file that holds them from then on are one commit. A crash
+//! before it leaves a file that means nothing; a crash after it changes nothing.
+
+use super::DeltaError;
+use super::files::{DataFile, Files};
+use super::parquet_file::{FileTarget, FileWriter, OpenFile, Texts, path_of};
+use super::table::{Change, StoredTable};
+use super::{layout, merge};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Files of at least this are left alone.
+pub const LARGE_BYTES: u64 = 64 << 20;
+/// The number of files of a size that are merged, so that files flushed under load become large in one step.
+const ENOUGH: usize = 16;
+/// The sizes below which files count as alike.
+const SIZES: [u64; 2] = [4 << 20, LARGE_BYTES];
+/// A day is settled when nothing was added to it for so long.
+const SETTLED_MS: i64 = 60 * 60 * 1000;
+
+/// The next files to be merged, if there are any.
+pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+    let mut days: BTreeMap<i32, Vec<&Arc<DataFile>>> = BTreeMap::new();
+    for file in files.files.iter().filter(|file| file.bytes < LARGE_BYTES) {
+        days.entry(file.day).or_default().push(file);
+    }
+    let time = layout::of(files.table).time;
+    days.into_values().find_map(|day| plan_of_day(day, time, now_ms))
+}
+
+fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+    // Neighbours in time are merged, so that the times of a large file are still a stretch of the day.
+    day.sort_by_key(|file| file.statistics.times(time));
+    let newest = day.iter().map(|file| file.written_at).max()?;
+    let chosen: Vec<&Arc<DataFile>> = if day.len() > 1 && newest < now_ms - SETTLED_MS {
+        day
+    } else {
+        let size_of = |file: &DataFile| SIZES.iter().position(|size| file.bytes < *size);
+        let alike = |size: usize| day.iter().copied().filter(move |file| size_of(file) == Some(size));
+        let size = (0..SIZES.len()).find(|size| alike(*size).count() >= ENOUGH)?;
+        alike(size).collect()
+    };
+    // No more at once: each takes memory while it is read.
+    Some(chosen.into_iter().take(ENOUGH).cloned().collect())
+}
+
+/// Merges files of one day into one, and gives back what it became.
+pub(super) fn compact(
+    table: &StoredTable,
+    files: Vec<Arc<DataFile>>,
+    now_ms: i64,
+) -> Result<DataFile, DeltaError> {
+    let Some(first) = files.first() else {
+        return Err(DeltaError::Disk(std::io::ErrorKind::NotFound.into()));
+    };
+    let target = FileTarget {
+        disk: &*table.disk,
+        root: &table.root,
+        table: table.table,
+        day: first.day,
+        origin: "merged",
+    };
+    let opened = files
+        .iter()
+        .map(|file| {
+            OpenFile::new(&*table.disk, &path_of(&table.root, file), table.table, Texts::Dictionaries)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut into = FileWriter::create(target, &merge::schema(table.table))?;
+    merge::merged(table.table, opened, &mut |rows| into.write(rows))?;
+    // As old as the newest of them: a file that is merged is not kept for longer.
+    let stored_at = files.iter().map(|file| file.written_at).max().unwrap_or(now_ms);
+    let merged = into.finish(stored_at)?;
+    let change =
+        Change { added: vec![merged.clone()], removed: files, flushed: None, is_rearrangement: true };
+    table.commit(&change, now_ms)?;
+    Ok(merged)
+}

@@ -1,0 +1,126 @@
+//! Records of the log made into files of the tables.
+//!
+//! What always holds: the watermark of a table is read first, and what it covers is left out; the rows and the new
+//! watermark go into the table in one commit. So a record is in each table once, however often it is flushed.
+
+use super::files::DataFile;
+use super::parquet_file::{FileTarget, FileWriter};
+use super::sort::Sorted;
+use super::table::{Change, StoredTable};
+use super::{DeltaError, schema_evolution};
+use crate::hot::BufferedRecord;
+use crate::rows::CALLS;
+use crate::schema::Table;
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use std::sync::Arc;
+
+/// Rows are copied when they are sorted. When they weigh more than this each, on average,
+const HEAVY_ROW: usize = 2 << 10;
+/// no more than this is copied at once.
+const COPIED_BYTES: usize = 8 << 20;
+
+/// The result of a flush.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flushed {
+    /// Rows, before any were added up.
+    pub rows: u64,
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Commits.
+    pub commits: u64,
+    /// Records that could not be understood.
+    pub unreadable: u64,
+}
+
+impl std::ops::AddAssign for Flushed {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.commits += other.commits;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// Flushes the rows that records hold of one table, all of the log after its watermark and up to `up_to`.
+pub(super) fn flush(
+    table: &StoredTable,
+    records: &[Arc<BufferedRecord>],
+    up_to: u64,
+    now_ms: i64,
+) -> Result<Flushed, DeltaError> {
+    table.settle()?;
+    let after = table.files().flushed;
+    let mut flushed = Flushed::default();
+    let mut batches = Vec::new();
+    for record in records.iter().filter(|record| record.sequence > after && record.sequence <= up_to) {
+        match record.batch(table.table) {
+            Ok(Some(batch)) => {
+                let batch = schema_evolution::adapted(batch, &table.table.schema())?;
+                batches.push(if table.table == Table::Requests { without_calls(&batch)? } else { batch });
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(sequence = record.sequence, %error, "a record of the log cannot be understood");
+                flushed.unreadable += 1;
+            }
+        }
+    }
+    flushed.rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+    if flushed.rows == 0 {
+        return Ok(flushed);
+    }
+    let sorted = Sorted::new(table.table, &batches)?;
+    let mut change = Change { flushed: Some(up_to), ..Change::default() };
+    if let Err(error) = write_all(table, &sorted, at_once(records), &mut change.added, now_ms) {
+        table.discard(&change.added);
+        return Err(error);
+    }
+    table.commit(&change, now_ms)?;
+    flushed.files = change.added.len() as u64;
+    flushed.bytes = change.added.iter().map(|file| file.bytes).sum();
+    flushed.commits = 1;
+    Ok(flushed)
+}
+
+/// Answers to requests, without the identities of calls that stand beside them in the WAL.
+fn without_calls(requests: &RecordBatch) -> Result<RecordBatch, DeltaError> {
+    let Some(answers) = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>())
+    else {
+        return Ok(requests.clone());
+    };
+    let is_answer = |answer: Option<&str>| Some(!answer.is_some_and(|answer| answer.starts_with(CALLS)));
+    let kept: BooleanArray = answers.iter().map(is_answer).collect();
+    Ok(filter_record_batch(requests, &kept)?)
+}
+
+/// Writes a file a day.
+fn write_all(
+    table: &StoredTable,
+    sorted: &Sorted<'_>,
+    at_once: usize,
+    files: &mut Vec<DataFile>,
+    now_ms: i64,
+) -> Result<(), DeltaError> {
+    for (day, rows) in sorted.days() {
+        let target =
+            FileTarget { disk: &*table.disk, root: &table.root, table: table.table, day, origin: "flushed" };
+        let mut file = FileWriter::create(target, &table.table.schema())?;
+        for begin in rows.clone().step_by(at_once) {
+            file.write(&sorted.gather(begin..rows.end.min(begin.saturating_add(at_once)))?)?;
+        }
+        files.push(file.finish(now_ms)?);
+    }
+    Ok(())
+}
+
+/// Returns the number of rows to copy at once: all of them, unless they are large.
+fn at_once(records: &[Arc<BufferedRecord>]) -> usize {
+    let bytes: usize = records.iter().map(|record| record.bytes()).sum();
+    let rows: u64 = records.iter().flat_map(|record| record.rows).sum();
+    let each = bytes / usize::try_from(rows).unwrap_or(usize::MAX).max(1);
+    if each < HEAVY_ROW { usize::MAX } else { COPIED_BYTES / each + 1 }
+}

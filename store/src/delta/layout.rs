@@ -1,0 +1,148 @@
+//! The layout of each table on disk: the day it is partitioned by, its sort order, and the statistics that help to skip files.
+//!
+//! The figures behind the order, the row groups and the compression are in `benches/RESULTS.md`.
+
+use crate::schema::{Column, Table};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use std::sync::{Arc, LazyLock};
+
+/// The partition column: the day of a row's time, UTC.
+pub const PARTITION: &str = "date";
+
+/// The layout of a table on disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// The column whose day is the partition.
+    pub time: &'static str,
+    /// The sort order inside a file: ascending, nulls first.
+    pub order: &'static [&'static str],
+    /// Columns with a bloom filter, for look-ups of one value.
+    pub blooms: &'static [&'static str],
+    /// Columns with minimum and maximum in the table's log.
+    pub statistics: &'static [&'static str],
+    /// Columns whose values hardly recur, so that a dictionary of them would only be in the way.
+    pub unique: &'static [&'static str],
+    /// Columns to be added up when everything before them is the same; the order names all others.
+    pub sums: bool,
+}
+
+/// Returns the layout of a table on disk.
+#[must_use]
+pub const fn of(table: Table) -> &'static Layout {
+    match table {
+        Table::Events => &EVENTS,
+        Table::Traffic => &TRAFFIC,
+        Table::Rejects => &REJECTS,
+        Table::Requests => &REQUESTS,
+    }
+}
+
+const EVENTS: Layout = Layout {
+    time: "time",
+    order: &["service", "canonical", "operation", "fingerprint", "time"],
+    blooms: &["trace_id", "fingerprint"],
+    statistics: &[
+        "time",
+        "ingested_at",
+        "canonical",
+        "category",
+        "service",
+        "operation",
+        "duration_us",
+        "supersedes",
+    ],
+    unique: &[
+        "event_id",
+        "request_id",
+        "trace_id",
+        "span_id",
+        "duration_us",
+        "details",
+        "attributes",
+        "duplicate_of",
+        "supersedes",
+    ],
+    sums: false,
+};
+
+const TRAFFIC: Layout = Layout {
+    time: "minute",
+    order: &["minute", "service", "environment", "operation", "dialect", "outcome", "span_kind", "source"],
+    blooms: &[],
+    statistics: &["minute", "service", "operation", "outcome", "calls", "failures"],
+    unique: &[],
+    sums: true,
+};
+
+const REJECTS: Layout = Layout {
+    time: "time",
+    order: &["time"],
+    blooms: &[],
+    statistics: &["time", "source", "reason"],
+    unique: &["sample"],
+    sums: false,
+};
+
+const REQUESTS: Layout = Layout {
+    time: "time",
+    order: &["time"],
+    blooms: &[],
+    statistics: &["time"],
+    unique: &["key"],
+    sums: false,
+};
+
+/// The schema of a table's files: as in the log, with words and names as plain texts.
+#[must_use]
+pub fn file_schema(table: Table) -> SchemaRef {
+    static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> =
+        LazyLock::new(|| Table::ALL.map(|table| Arc::new(plain(table.columns()))));
+    Arc::clone(&SCHEMAS[table as usize])
+}
+
+/// The schema of a table as others see it: that of its files, and the partition column.
+#[must_use]
+pub fn table_schema(table: Table) -> SchemaRef {
+    let mut fields: Vec<_> = file_schema(table).fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new(PARTITION, DataType::Date32, false)));
+    Arc::new(Schema::new(fields))
+}
+
+fn plain(columns: &[Column]) -> Schema {
+    let field = |column: &Column| Field::new(column.name, decoded(&(column.data_type)()), column.nullable);
+    Schema::new(columns.iter().map(field).collect::<Vec<_>>())
+}
+
+/// A type without its dictionaries.
+fn decoded(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => (**values).clone(),
+        DataType::List(item) => {
+            let plain = Field::new(item.name(), decoded(item.data_type()), item.is_nullable());
+            DataType::List(Arc::new(plain))
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every name in a layout is a column, and the order of a table that is summed leaves only numbers.
+    #[test]
+    fn layouts_name_columns_that_exist() {
+        for table in Table::ALL {
+            let (layout, schema) = (of(table), file_schema(table));
+            let named = [layout.order, layout.blooms, layout.statistics, layout.unique, &[layout.time]];
+            for name in named.into_iter().flatten() {
+                assert!(schema.field_with_name(name).is_ok(), "{} has no column {name}", table.name());
+            }
+            assert!(layout.order.contains(&layout.time), "{}", table.name());
+            let rest = schema.fields().iter().filter(|field| !layout.order.contains(&field.name().as_str()));
+            for field in rest.filter(|_| layout.sums) {
+                assert_eq!(field.data_type(), &DataType::Int64, "{}", field.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The counters of the maintenance.
+
+use super::ClockStats;
+use crate::delta::{DeltaTables, Expired, Flushed, Kept};
+use crate::schema::Table;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The size of one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableSize {
+    /// Its version.
+    pub version: u64,
+    /// Files.
+    pub files: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counters and the present state.
+#[derive(Debug, Clone, Default)]
+pub struct MaintenanceStats {
+    /// Times that something was flushed.
+    pub flushes: u64,
+    /// Records of the log that were flushed.
+    pub records: u64,
+    /// The results of the flushes.
+    pub flushed: Flushed,
+    /// The time that flushes took in total.
+    pub flush_time: Duration,
+    /// The time that the longest flush took.
+    pub longest_flush: Duration,
+    /// Times that flushing failed.
+    pub flush_failures: u64,
+    /// It failed, and has not worked since.
+    pub is_flush_failing: bool,
+    /// The results of maintenance.
+    pub kept: Kept,
+    /// The data that retention removed, by [`Table::ALL`].
+    pub expired: [Expired; Table::ALL.len()],
+    /// Rounds of it over all tables.
+    pub rounds: u64,
+    /// The time that maintenance took in total.
+    pub maintenance_time: Duration,
+    /// The state of the trusted clock.
+    pub clock: ClockStats,
+    /// Times that maintenance failed.
+    pub maintenance_failures: u64,
+    /// Why something failed last.
+    pub last_error: Option<String>,
+    /// The tables, by [`Table::ALL`]; none while they cannot be opened.
+    pub tables: Option<[TableSize; Table::ALL.len()]>,
+    /// The damaged files that were set aside when the tables were opened.
+    pub set_aside: Vec<String>,
+}
+
+/// The counters while maintenance runs.
+#[derive(Debug, Default)]
+pub(super) struct Counters(Mutex<MaintenanceStats>);
+
+impl Counters {
+    fn stats(&self) -> MutexGuard<'_, MaintenanceStats> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn flushed(&self, records: u64, flushed: Flushed, took: Duration) {
+        let mut stats = self.stats();
+        stats.flushes += 1;
+        stats.is_flush_failing = false;
+        stats.records += records;
+        stats.flushed += flushed;
+        stats.flush_time += took;
+        stats.longest_flush = stats.longest_flush.max(took);
+    }
+
+    pub(super) fn flushes_work(&self) {
+        self.stats().is_flush_failing = false;
+    }
+
+    pub(super) fn flush_failed(&self, error: &str) {
+        let mut stats = self.stats();
+        stats.flush_failures += 1;
+        stats.is_flush_failing = true;
+        stats.last_error = Some(error.to_owned());
+    }
+
+    pub(super) fn kept(&self, table: Table, kept: Kept, took: Duration) {
+        let mut stats = self.stats();
+        stats.expired[table as usize] += kept.expired;
+        stats.kept += kept;
+        stats.maintenance_time += took;
+    }
+
+    pub(super) fn round_ended(&self) {
+        self.stats().rounds += 1;
+    }
+
+    pub(super) fn maintenance_failed(&self, error: &str) {
+        let mut stats = self.stats();
+        stats.maintenance_failures += 1;
+        stats.last_error = Some(error.to_owned());
+    }
+
+    pub(super) fn read(&self, delta: Option<&DeltaTables>) -> MaintenanceStats {
+        let size = |delta: &DeltaTables, table| {
+            let files = delta.files(table);
+            TableSize {
+                version: files.version,
+                files: files.files.len() as u64,
+                rows: files.rows(),
+                bytes: files.bytes(),
+            }
+        };
+        MaintenanceStats {
+            tables: delta.map(|delta| Table::ALL.map(|table| size(delta, table))),
+            set_aside: delta.map(|delta| delta.set_aside().to_vec()).unwrap_or_default(),
+            ..self.stats().clone()
+        }
+    }
+}

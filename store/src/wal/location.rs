@@ -1,0 +1,55 @@
+//! Checks whether the WAL is still where it was opened.
+//!
+//! A file that was unlinked, or whose folder was renamed, can be written and synced as before: only nobody will find it
+//! again. So before a group is acknowledged, the names that lead to its segment are looked up once more.
+//!
+//! What must always hold: what is acknowledged is in a file that has the name under which the next start looks for it, in the
+//! folder that was opened.
+
+use super::CommitError;
+use crate::disk::{Disk, Identity};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Why a log that lies elsewhere refuses.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is not at its path any more: the data directory, or a part of it, was removed, renamed or replaced while the server uses it",
+    .0.display()
+)]
+pub(super) struct LocationChanged(PathBuf);
+
+/// A path, and the identity of the file that it had.
+#[derive(Debug, Clone)]
+pub(super) struct FileLocation {
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+impl FileLocation {
+    /// Identifies the file that has this name now.
+    pub(super) fn of(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), identity: disk.identity(path)? })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails when something else has the name, or nothing.
+    pub(super) fn check(&self, disk: &dyn Disk) -> io::Result<()> {
+        match disk.identity(&self.path) {
+            Ok(now) if now == self.identity => Ok(()),
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(error)
+            }
+            _ => Err(io::Error::new(ErrorKind::NotFound, LocationChanged(self.path.clone()))),
+        }
+    }
+}
+
+/// The reason, if an error says that the log lies elsewhere.
+pub(super) fn displaced(error: &io::Error) -> Option<CommitError> {
+    let displaced = error.get_ref()?.downcast_ref::<LocationChanged>()?;
+    Some(CommitError::Displaced(displaced.to_string().into()))
+}

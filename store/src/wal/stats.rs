@@ -1,0 +1,135 @@
+//! Counters of the WAL for metrics: counted without locks, read at any time.
+use super::CommitError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Upper bounds of the buckets of [`WalStats::fsync_buckets`], in microseconds. The last bucket has none.
+pub const FSYNC_BOUNDS: [u64; 13] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
+
+/// The counters of the WAL at one point in time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WalStats {
+    /// Bytes of all segments on disk, preallocated ones included.
+    pub bytes: u64,
+    /// Segments on disk, the one made ahead included.
+    pub segments: u64,
+    /// Records made durable since the start.
+    pub records: u64,
+    /// Payload bytes made durable since the start.
+    pub record_bytes: u64,
+    /// Groups made durable since the start: each cost one fdatasync.
+    pub commits: u64,
+    /// Time spent in fdatasync, in microseconds.
+    pub fsync_micros: u64,
+    /// The longest fdatasync, in microseconds.
+    pub fsync_max_micros: u64,
+    /// The number of syncs in each bucket: not cumulative, with the bounds [`FSYNC_BOUNDS`].
+    pub fsync_buckets: [u64; FSYNC_BOUNDS.len() + 1],
+    /// Records refused because the log has reached its size.
+    pub refused_full: u64,
+    /// Records refused because the disk is full.
+    pub refused_no_space: u64,
+    /// Records refused because the disk failed.
+    pub refused_io: u64,
+    /// Records refused because the log is not where it was.
+    pub refused_displaced: u64,
+    /// Records refused because one before them failed.
+    pub refused_stale: u64,
+    /// Records refused because they are too large.
+    pub refused_too_large: u64,
+    /// Whether the newest group was rejected because the WAL has reached its size limit.
+    pub full: bool,
+    /// Whether the newest group was rejected because the WAL is not where it was opened.
+    pub displaced: bool,
+    /// Whether the newest group was rejected, for whatever reason.
+    pub failing: bool,
+    /// The newest failure, in words; kept after recovery.
+    pub last_error: Option<String>,
+}
+
+/// The counters while the WAL is open.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) bytes: AtomicU64,
+    pub(super) segments: AtomicU64,
+    records: AtomicU64,
+    record_bytes: AtomicU64,
+    commits: AtomicU64,
+    fsync_micros: AtomicU64,
+    fsync_max_micros: AtomicU64,
+    fsync_buckets: [AtomicU64; FSYNC_BOUNDS.len() + 1],
+    refused_full: AtomicU64,
+    refused_no_space: AtomicU64,
+    refused_io: AtomicU64,
+    refused_displaced: AtomicU64,
+    refused_stale: AtomicU64,
+    refused_too_large: AtomicU64,
+    pub(super) full: AtomicBool,
+    displaced: AtomicBool,
+    failing: AtomicBool,
+    last_error: Mutex<Option<String>>,
+}
+
+impl Counters {
+    pub(super) fn committed(&self, records: u64, bytes: u64, fsync: Duration) {
+        let micros = u64::try_from(fsync.as_micros()).unwrap_or(u64::MAX);
+        self.records.fetch_add(records, Relaxed);
+        self.record_bytes.fetch_add(bytes, Relaxed);
+        self.commits.fetch_add(1, Relaxed);
+        self.fsync_micros.fetch_add(micros, Relaxed);
+        self.fsync_max_micros.fetch_max(micros, Relaxed);
+        self.fsync_buckets[FSYNC_BOUNDS.partition_point(|bound| *bound < micros)].fetch_add(1, Relaxed);
+        self.full.store(false, Relaxed);
+        self.displaced.store(false, Relaxed);
+        if self.failing.swap(false, Relaxed) {
+            tracing::info!("the log takes records again");
+        }
+    }
+
+    pub(super) fn refused(&self, records: u64, error: &CommitError) {
+        let counter = match error {
+            CommitError::Full => &self.refused_full,
+            CommitError::NoSpace => &self.refused_no_space,
+            CommitError::Io(_) => &self.refused_io,
+            CommitError::Displaced(_) => &self.refused_displaced,
+            CommitError::TooLarge => &self.refused_too_large,
+            CommitError::Stale | CommitError::Closed => &self.refused_stale,
+        };
+        counter.fetch_add(records, Relaxed);
+    }
+
+    /// Remembers why a group failed.
+    pub(super) fn failed(&self, error: &CommitError) {
+        self.full.store(matches!(error, CommitError::Full), Relaxed);
+        self.displaced.store(matches!(error, CommitError::Displaced(_)), Relaxed);
+        if !self.failing.swap(true, Relaxed) {
+            tracing::warn!(%error, "the log refuses records");
+        }
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
+
+    pub(super) fn read(&self) -> WalStats {
+        WalStats {
+            bytes: self.bytes.load(Relaxed),
+            segments: self.segments.load(Relaxed),
+            records: self.records.load(Relaxed),
+            record_bytes: self.record_bytes.load(Relaxed),
+            commits: self.commits.load(Relaxed),
+            fsync_micros: self.fsync_micros.load(Relaxed),
+            fsync_max_micros: self.fsync_max_micros.load(Relaxed),
+            fsync_buckets: self.fsync_buckets.each_ref().map(|bucket| bucket.load(Relaxed)),
+            refused_full: self.refused_full.load(Relaxed),
+            refused_no_space: self.refused_no_space.load(Relaxed),
+            refused_io: self.refused_io.load(Relaxed),
+            refused_displaced: self.refused_displaced.load(Relaxed),
+            refused_stale: self.refused_stale.load(Relaxed),
+            refused_too_large: self.refused_too_large.load(Relaxed),
+            full: self.full.load(Relaxed),
+            displaced: self.displaced.load(Relaxed),
+            failing: self.failing.load(Relaxed),
+            last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `faultline demo`: the history, the live traffic, and a directory that is not the demo's.
+
+use super::http_sql::rows;
+use super::server::Server;
+use super::support::{Folder, faultline, program};
+use serde_json::Value;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The ten categories, all of which the world has.
+const CATEGORIES: i64 = 10;
+
+fn start(folder: &Folder, arguments: &[&str]) -> Server {
+    let mut server = Server::spawn_as("demo", folder, Command::new(program()), arguments);
+    assert!(server.gets_ready(), "the demo ended: {:?}\n{}", server.wait(), server.said());
+    server
+}
+
+/// The only number of the only row.
+#[track_caller]
+fn number(server: &Server, query: &str) -> i64 {
+    let rows = rows(server, query);
+    let row = rows.first().unwrap_or_else(|| panic!("no row: {query}"));
+    let value = row.as_array().map_or(row, |cells| &cells[0]);
+    let value = value.as_object().and_then(|cells| cells.values().next()).unwrap_or(value);
+    value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{query}: {row}"))
+}
+
+/// Waits until a query says at least this much.
+#[track_caller]
+fn wait_for(server: &Server, query: &str, at_least: i64) {
+    let began = Instant::now();
+    while number(server, query) < at_least {
+        assert!(began.elapsed() < PATIENCE, "{query}: {}\n{}", number(server, query), server.said());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Waits until each receiver has taken live records.
+#[track_caller]
+fn wait_for_live_traffic(server: &Server) {
+    let began = Instant::now();
+    let accepted = |status: &Value, source: &str| status["sources"][source]["accepted"].as_u64().unwrap_or(0);
+    loop {
+        let status = server.status();
+        if ["envelopes", "otlp_traces", "otlp_logs"].iter().all(|source| accepted(&status, source) > 0) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{status}\n{}", server.said());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The sum of a metric over all of its series.
+fn metric(server: &Server, name: &str) -> f64 {
+    let text = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
+    let series = text.lines().filter(|line| line.starts_with(name));
+    series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+const CALLS: &str = "SELECT sum(calls) FROM traffic";
+
+/// Scenario: the demo with a short history and much live traffic; stopped, and started once more.
+/// Guarantee: the history spans the time that was asked for and ends now, without a hole; live traffic comes in over HTTP
+/// and gRPC; everything that the world promises is there; the second start fills the gap and doubles nothing.
+#[test]
+fn the_world_is_there_and_is_not_loaded_twice() {
+    let folder = Folder::new();
+    let server = start(&folder, &["--history", "90m", "--rate", "400"]);
+    wait_for_live_traffic(&server);
+    check_history(&server);
+    check_world(&server);
+    assert!(server.said().contains("faultline tail --data-dir"), "{}", server.said());
+    let before = "SELECT sum(calls) FROM traffic WHERE minute < TIMESTAMP ";
+    let cut = rows(&server, "SELECT CAST(max(minute) - INTERVAL '1 minute' AS varchar) AS cut FROM traffic");
+    let cut =
+        cut[0].as_array().map_or(&cut[0]["cut"], |cells| &cells[0]).as_str().expect("a time").to_owned();
+    let before = format!("{before}'{cut}'");
+    let (calls, all_calls) = (number(&server, &before), number(&server, CALLS));
+    assert_eq!(server.stop().code(), Some(0));
+
+    let server = start(&folder, &["--history", "90m", "--rate", "1"]);
+    assert_eq!(number(&server, &before), calls, "nothing before {cut} is loaded again");
+    // Less than a minute's worth of the history.
+    let added = number(&server, CALLS) - all_calls;
+    assert!((0..9_000).contains(&added), "{added}");
+    let counted = metric(&server, "faultline_requests_total");
+    assert!(counted < 1_000.0, "the history is counted as if it were now: {counted}");
+    assert_eq!(server.stop().code(), Some(0));
+}
+
+fn check_history(server: &Server) {
+    let minutes = number(
+        server,
+        "SELECT (arrow_cast(max(minute), 'Int64') - arrow_cast(min(minute), 'Int64')) / 60000000 FROM traffic",
+    );
+    assert!((89..=95).contains(&minutes), "{minutes}");
+    let age = number(
+        server,
+        "SELECT (arrow_cast(now(), 'Int64') / 1000 - arrow_cast(max(minute), 'Int64')) / 1000000 FROM traffic",
+    );
+    assert!((-1..180).contains(&age), "{age}");
+    assert!(number(server, "SELECT count(DISTINCT minute) FROM traffic") >= minutes, "a hole");
+    assert_eq!(number(server, "SELECT count(*) FROM events WHERE time > now() + INTERVAL '1 second'"), 0);
+}
+
+fn check_world(server: &Server) {
+    assert!(number(server, "SELECT count(DISTINCT service) FROM traffic") >= 12);
+    wait_for(server, "SELECT count(DISTINCT category) FROM events", CATEGORIES);
+    for (what, least) in [
+        ("errors WHERE hidden", 50),
+        ("errors WHERE NOT hidden", 100),
+        ("quota_state WHERE quota_metric IS NOT NULL", 1),
+        ("trust_denials", 1),
+        ("confirmations WHERE state = 'used'", 1),
+        ("confirmations WHERE state = 'replayed'", 1),
+        ("retry_loops", 1),
+        ("conformance WHERE finding = 'leaky_message'", 1),
+        ("events WHERE operation = 'server/discover' AND fault = 'probe'", 1),
+        ("rejects", 1),
+    ] {
+        wait_for(server, &format!("SELECT count(*) FROM {what}"), least);
+    }
+    let failures = number(server, "SELECT sum(failures) * 1000 / sum(calls) FROM traffic");
+    assert!((20..=70).contains(&failures), "of a thousand calls {failures} fail");
+    let events = number(server, "SELECT count(*) FROM events");
+    assert!(number(server, CALLS) > 5 * events, "{events}");
+}
+
+/// Scenario: a directory with somebody's data in it, and one in which `serve` has run.
+/// Guarantee: nothing is written into either, and the message says what to do.
+#[test]
+fn a_directory_with_other_data_is_refused() {
+    let folder = Folder::new();
+    folder.file("notes.txt", "mine");
+    let path = folder.path().to_str().expect("UTF-8");
+    let run = faultline(&["demo", "--data-dir", path, "--listen-web", ":0"]).ends_with(3);
+    assert!(run.err.contains("notes.txt") && run.err.contains("--data-dir"), "{}", run.err);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1);
+
+    let folder = Folder::new();
+    let data_dir = Server::start(&folder).data_dir().to_owned();
+    let path = data_dir.to_str().expect("UTF-8");
+    let run = faultline(&["demo", "--data-dir", path]).ends_with(3);
+    assert!(run.err.contains("not the demo's"), "{}", run.err);
+    assert!(!data_dir.join("demo.json").exists());
+}
+
+/// Guarantee: mistakes in the demo's own flags are told before anything is begun.
+#[test]
+fn wrong_flags_are_refused() {
+    assert!(faultline(&["demo", "--rate", "0"]).ends_with(2).err.contains("0.01"));
+    assert!(faultline(&["demo", "--history", "2y"]).ends_with(2).err.contains("60s, 15m, 12h or 30d"));
+    let run = faultline(&["demo", "--tls-cert", "x.pem", "--tls-key", "x.key"]).ends_with(1);
+    assert!(run.err.contains("faultline serve"), "{}", run.err);
+}
