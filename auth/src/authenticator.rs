@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Each denial within the window delays the next one by this much more, up to the maximum.
+/// Each denial within the window lengthens the delay of the next one by this step, up to the maximum.
 const DELAY_STEP: Duration = Duration::from_millis(50);
 const MAX_DELAY: Duration = Duration::from_secs(1);
 const DELAY_WINDOW: Duration = Duration::from_secs(60);
@@ -24,11 +24,11 @@ const DELAY_WINDOW: Duration = Duration::from_secs(60);
 /// Decides which clients may connect and send requests.
 #[derive(Debug)]
 pub struct Authenticator {
-    /// The known tokens. With `None`, clients need no token.
+    /// The known tokens, or `None` if clients need no token.
     tokens: watch::Sender<Option<Arc<Tokens>>>,
-    /// With true, the `Host` header of a request may name any host.
+    /// True if the `Host` header of a request may name any host.
     any_host: bool,
-    /// The origins whose pages may use the endpoints, beside our own.
+    /// The origins, besides the server's own, whose pages may use the endpoints.
     allowed_origins: AllowedOrigins,
     /// The sessions of browsers that have signed in with a token.
     sessions: BrowserSessions,
@@ -38,13 +38,14 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Creates one that requires no tokens. Unless `any_host` is set, the `Host` header must name this server.
+    /// Creates an authenticator that requires no tokens. Unless `any_host` is set, the `Host` header must name this
+    /// server.
     #[must_use]
     pub fn without_tokens(any_host: bool) -> Self {
         Self::new(None, any_host)
     }
 
-    /// Creates one that requires one of these tokens.
+    /// Creates an authenticator that requires one of these tokens.
     #[must_use]
     pub fn with_tokens(tokens: Tokens) -> Self {
         Self::new(Some(Arc::new(tokens)), true)
@@ -85,8 +86,8 @@ impl Authenticator {
         }
     }
 
-    /// Replaces the known tokens. An authenticator without tokens stays one without tokens, and one with tokens never
-    /// becomes one without.
+    /// Replaces the known tokens. An authenticator that requires tokens continues to require them, and one that does
+    /// not require them ignores the new ones.
     pub fn replace_tokens(&self, tokens: Tokens) {
         self.tokens.send_if_modified(|current| {
             let requires_tokens = current.is_some();
@@ -109,7 +110,7 @@ impl Authenticator {
         DenialReason::ALL.map(|reason| (reason, self.denial_counts[reason as usize].load(Relaxed)))
     }
 
-    /// Checks credentials. A denial is delayed when there were many lately.
+    /// Checks credentials. A denial is delayed; the delay grows with the number of recent denials.
     ///
     /// # Errors
     /// When the client is denied.
@@ -162,7 +163,7 @@ impl Authenticator {
         }
     }
 
-    /// Opens a session for a browser whose person has this token. Returns `None` when no tokens are required.
+    /// Opens a session for the browser of a user who has this token. Returns `None` when no tokens are required.
     ///
     /// # Errors
     /// When the token is denied, or the system has no random numbers.
@@ -183,7 +184,7 @@ impl Authenticator {
         Ok(Some((session, SignedIn { name, scopes, csrf: Some(csrf) })))
     }
 
-    /// Returns who is signed in, by a session cookie or by a token.
+    /// Returns the user who is signed in, by a session cookie or by a token.
     #[must_use]
     pub fn signed_in(&self, headers: &HeaderMap) -> Option<SignedIn> {
         let tokens = self.tokens()?;
@@ -198,10 +199,10 @@ impl Authenticator {
         is_valid.then(|| SignedIn { name: token.name.clone(), scopes: token.scopes.clone(), csrf })
     }
 
-    /// Ends the session whose cookie a request has.
+    /// Ends the session that the cookie of a request identifies.
     ///
     /// # Errors
-    /// When the request has no CSRF token: a page of somebody else may have sent it.
+    /// When the request has no CSRF token: the page of another site may have sent it.
     pub fn sign_out(&self, head: &Parts) -> Result<(), Denial> {
         let session = self.sessions.find(&head.headers);
         if session.is_some_and(|session| !session.permits(&head.method, &head.headers)) {
@@ -311,14 +312,14 @@ impl Authenticator {
     }
 }
 
-/// The person who is signed in.
+/// The user who is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
     /// The name of the token.
     pub name: String,
     /// The scopes of the token.
     pub scopes: Vec<Scope>,
-    /// The CSRF token of the session; none when the request has a token itself.
+    /// The CSRF token of the session, or `None` if the request carries a token itself.
     pub csrf: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! Sessions of browsers: a person signs in once with a token, and the browser sends a cookie instead of it.
+//! Browser sessions: a user signs in once with a token, and then the browser sends a cookie instead of the token.
 //!
-//! A cookie is sent by the browser for whoever makes it send a request, so it proves less than a token does. A request
-//! that changes something or costs something therefore repeats a second secret, the CSRF token, in a header that only
-//! our own page knows and sets.
+//! A browser attaches a cookie to a request no matter which page caused the request, so a cookie proves less than a
+//! token does. A request that changes something or is expensive therefore repeats a second secret, the CSRF token, in a
+//! header that only Faultline's own page knows and sets.
 //!
-//! What always holds:
+//! Invariants:
 //! - The table stores hashes of session ids, and never a token: a session refers to its token by the token's hash.
-//! - A session is never worth more than its token: it ends when the token expires, is removed or loses the scope.
-//! - The table is bounded. When it is full, the session that would end first makes room.
+//! - A session never grants more than its token: it ends when the token expires, is removed or loses the scope.
+//! - The table is bounded. When it is full, the session that would expire first is removed.
 
 use crate::secret::{Secret, sha256};
 use http::{HeaderMap, HeaderName, Method, header};
@@ -20,21 +20,21 @@ use subtle::ConstantTimeEq;
 const COOKIE: &str = "faultline_session";
 /// The header in which a page repeats the CSRF token.
 pub const CSRF_HEADER: HeaderName = HeaderName::from_static("x-csrf-token");
-/// The time after which a person signs in again.
+/// The time after which a user must sign in again.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(12);
-/// The number of sessions at once.
+/// The maximum number of sessions at the same time.
 const MAX_SESSIONS: usize = 1_000;
 
-/// The sessions of a server. They are gone when it restarts.
+/// The sessions of a server. They are held in memory only, so a restart ends them.
 #[derive(Debug, Default)]
 pub(crate) struct BrowserSessions(Mutex<HashMap<[u8; 32], BrowserSession>>);
 
-/// A session as the table keeps it.
+/// A session as it is stored in the table.
 #[derive(Debug, Clone)]
 pub(crate) struct BrowserSession {
-    /// The hash of the token that the person signed in with.
+    /// The hash of the token that the user signed in with.
     pub(crate) token_digest: [u8; 32],
-    /// The CSRF token, which only our own page can read.
+    /// The CSRF token, which only Faultline's own page can read.
     pub(crate) csrf: String,
     expires: Timestamp,
 }
@@ -86,7 +86,7 @@ impl BrowserSessions {
         Ok(NewSession { id, csrf })
     }
 
-    /// Returns the session whose cookie a request has.
+    /// Returns the session that the cookie of a request identifies.
     pub(crate) fn find(&self, headers: &HeaderMap) -> Option<BrowserSession> {
         let now = Timestamp::now();
         let sessions = self.lock();
@@ -96,7 +96,7 @@ impl BrowserSessions {
             .cloned()
     }
 
-    /// Ends the sessions whose cookies a request has.
+    /// Ends the sessions that the cookies of a request identify.
     pub(crate) fn close(&self, headers: &HeaderMap) {
         let mut sessions = self.lock();
         session_ids(headers).for_each(|id| drop(sessions.remove(&sha256(id))));
@@ -108,7 +108,7 @@ impl BrowserSessions {
 }
 
 impl BrowserSession {
-    /// Returns true when a request may use the session: it only reads, or it has the CSRF token.
+    /// Returns true when a request may use the session: either it only reads, or it has the CSRF token.
     pub(crate) fn permits(&self, method: &Method, headers: &HeaderMap) -> bool {
         let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let sent = headers.get(CSRF_HEADER).map(http::HeaderValue::as_bytes).unwrap_or_default();

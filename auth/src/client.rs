@@ -1,4 +1,4 @@
-//! An authenticated client: which token it has, and when that token stops being enough.
+//! An authenticated client: the token that it has, and a future that completes when that token is no longer sufficient.
 
 use crate::authenticator::check_token;
 use crate::denial::{Denial, DenialReason};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The interval at which the expiry of a token is compared with the clock, which may be set in the meantime.
+/// The interval at which the expiry of a token is compared with the system clock. One long timer would not suffice,
+/// since the clock may be changed meanwhile.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// An authenticated client. Handlers find it among the extensions of their request.
@@ -43,7 +44,7 @@ impl Client {
         Self(Some(Arc::new(Grant { token_name, digest, required_scope, tokens })))
     }
 
-    /// Returns the name of its token, or `None` when the server requires no tokens.
+    /// Returns the name of the client's token, or `None` when the server requires no tokens.
     #[must_use]
     pub fn token_name(&self) -> Option<&str> {
         self.0.as_deref().map(|grant| grant.token_name.as_str())

@@ -25,7 +25,7 @@ pub struct ConnectionPermit {
     network: IpAddr,
 }
 
-/// The limit that a connection would exceed: a closed list.
+/// The limit that a connection would exceed. This is a closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionLimit {
     /// The limit on all connections of a listener.
@@ -91,7 +91,8 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Returns what counts as one address: for IPv6 the /64 network, within which one machine can choose its addresses.
+/// Returns the network that counts as one address: for IPv6 the /64 network, in which one machine can choose its
+/// address.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),

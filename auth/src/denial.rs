@@ -1,4 +1,5 @@
-//! Denials: why a request or a connection is not accepted, in words for the client and as a metric label.
+//! Denials: the reasons why a request or a connection is not accepted, as a message for the client and as a metric
+//! label.
 
 use crate::scope::Scope;
 
@@ -77,7 +78,7 @@ impl Denial {
         )
     }
 
-    /// Returns what the client can do about it.
+    /// Returns a sentence that says what the client can do about the denial.
     #[must_use]
     pub fn remedy(&self) -> String {
         let scope = self.required_scope;

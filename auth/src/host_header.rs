@@ -1,9 +1,9 @@
 //! A check that the `Host` header of a request names this server.
 //!
-//! A foreign web page can make a browser on this machine send requests to loopback, under a name of its own that
-//! it points there (DNS rebinding). Such a request carries that name, which has a dot, since others can only own
-//! names with one. A genuine request carries an address, `localhost`, or a name without a dot that this machine or
-//! its network gave us.
+//! A foreign web page can make a browser on this machine send requests to loopback, under a host name that its owner
+//! has pointed there (DNS rebinding). Such a request carries that name, and the name has a dot, since others can only
+//! own names with a dot. A genuine request carries an address, `localhost`, or a name without a dot that this machine
+//! or its network assigned to the server.
 
 use http::{HeaderMap, Uri, header};
 use std::net::IpAddr;

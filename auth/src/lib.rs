@@ -2,23 +2,23 @@
 //!
 //! # A tour
 //!
-//! 1. [`Secret`] is a token as its owner has it: 32 random bytes, shown once.
+//! 1. [`Secret`] is the text of a token: 32 random bytes, shown to the owner once.
 //! 2. [`Tokens`] is the set of known tokens: names, scopes, expiry and hashes, from a file or the environment.
 //! 3. [`Authenticator`] accepts or denies the [`Credentials`] of a client, counts the denials and slows them down.
 //! 4. [`scram`] lets a PostgreSQL client prove that it has a token without sending it.
-//! 5. [`require_scope`] is the middleware in front of routes; a [`Client`] is who was authenticated, and knows
-//!    when that ends.
+//! 5. [`require_scope`] is the middleware in front of routes. A [`Client`] is an authenticated client, and knows when
+//!    its authentication ends.
 //! 6. [`listener`] is the accept loop of every listener: it limits, counts and drains connections. [`tls`] has their TLS
 //!    configuration; it may require client certificates.
-//! 7. The `host_header` check keeps foreign web pages from reaching a listener on loopback by DNS rebinding;
-//!    [`Origin`]s are those whose pages may use the endpoints at all.
+//! 7. The `host_header` check keeps foreign web pages from reaching a listener on loopback by DNS rebinding; an allowed
+//!    [`Origin`] is one whose pages may use the endpoints.
 //! 8. [`browser_session`] lets a person sign in once, with a cookie in place of the token.
 //! 9. [`ConnectionLimiter`] limits connections, and keeps one address from holding all of them.
 //!
-//! # What must always hold
+//! # Invariants
 //!
-//! - A secret is never stored, printed or compared in a time that depends on it; only its hash is.
-//! - A file with a mistake changes nothing, and the message about it does not quote the file.
+//! - A secret is never stored or printed, and is never compared in a time that depends on it; only its hash is stored.
+//! - A file with a mistake changes nothing, and the error message does not quote the file.
 
 mod authenticator;
 pub mod browser_session;

@@ -1,9 +1,9 @@
 //! The accept loop of every listener: it accepts connections, limits and counts them, and drains them at shutdown.
 //!
-//! What a connection speaks is up to a [`ConnectionHandler`]. The handler also performs the TLS handshake, with
+//! A [`ConnectionHandler`] implements the protocol of a connection. The handler also performs the TLS handshake, with
 //! [`Tls::accept`], because PostgreSQL clients negotiate TLS inside their protocol.
 //!
-//! What must always hold:
+//! Invariants:
 //!
 //! - A listener never has more connections than its [`ConnectionLimits`], in total and from one address.
 //! - Every connection is counted as opened once and as closed once, however it ends.
@@ -24,10 +24,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// The first and the longest pause after a failed `accept`. When the process has no file handles left, only time helps.
+/// The first and the longest pause after a failed `accept`. When the process has no file handles left, only waiting
+/// helps.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// The protocol of a listener: a closed list, which metrics use as a label.
+/// The protocol of a listener. This is a closed list, which metrics use as a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerProtocol {
     /// OTLP over gRPC.
@@ -46,7 +47,7 @@ impl ListenerProtocol {
     /// Every protocol.
     pub const ALL: [Self; 5] = [Self::OtlpGrpc, Self::OtlpHttp, Self::Web, Self::Postgres, Self::Flight];
 
-    /// Returns the name of the listener, as `endpoints.json` and the metrics have it.
+    /// Returns the name of the listener, as it appears in `endpoints.json` and the metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,15 +63,15 @@ impl ListenerProtocol {
 /// A listening socket and its TLS configuration.
 #[derive(Debug)]
 pub struct Listener {
-    /// The protocol that is spoken on the socket.
+    /// The protocol of the socket.
     pub protocol: ListenerProtocol,
     /// The listening socket.
     pub socket: TcpListener,
-    /// The TLS configuration; without it, connections are not encrypted.
+    /// The TLS configuration, or `None` if connections are not encrypted.
     pub tls: Option<Arc<Tls>>,
 }
 
-/// How many connections a listener has, and how long they may take to end.
+/// The limits on the number of connections of a listener, and on the time that they may take to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// The maximum number of connections.
@@ -79,11 +80,11 @@ pub struct ConnectionLimits {
     pub per_address: usize,
     /// Additional connections that are admitted when a limit is reached; the handler decides what they may do.
     pub reserve: Option<ReserveLimits>,
-    /// How long open connections have to end when the server stops. Then they are dropped.
+    /// The time that open connections have to end when the server stops. Then they are dropped.
     pub drain: Duration,
 }
 
-/// How many connections the reserve of a listener has.
+/// The limits on the number of connections in the reserve of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReserveLimits {
     /// The maximum number of connections.
@@ -99,11 +100,11 @@ pub struct Connection {
     pub stream: TcpStream,
     /// The address of the client.
     pub address: IpAddr,
-    /// Whether the connection belongs to the reserve.
+    /// True if the connection belongs to the reserve.
     pub is_reserved: bool,
-    /// The TLS configuration; without it, the connection is not encrypted.
+    /// The TLS configuration, or `None` if the connection is not encrypted.
     pub tls: Option<Arc<Tls>>,
-    /// The permit of the listener. Dropping it early makes room for another connection.
+    /// The permit of the listener. Dropping it early allows another connection.
     pub permit: ConnectionPermit,
     /// Becomes true when the server stops and the connection should end.
     pub closing: watch::Receiver<bool>,
@@ -115,8 +116,8 @@ pub trait ConnectionHandler: Send + Sync + 'static {
     fn handle(self: Arc<Self>, connection: Connection) -> impl Future<Output = ()> + Send;
 }
 
-/// Serves the connections of `listener` until `shutdown` is ready. Then no more are accepted, open connections have
-/// [`ConnectionLimits::drain`] to end, and the others are dropped.
+/// Serves the connections of `listener` until `shutdown` completes. Then no more are accepted, open connections have
+/// [`ConnectionLimits::drain`] to end, and the remaining ones are dropped.
 pub async fn serve<H: ConnectionHandler>(
     listener: Listener,
     limits: ConnectionLimits,
@@ -184,8 +185,8 @@ impl<H: ConnectionHandler> AcceptLoop<H> {
         }
     }
 
-    /// Starts to serve a connection. When a limit is reached and the reserve is full too, the connection is closed
-    /// at once, which is the cheapest response.
+    /// Starts to serve a connection. When a limit is reached and the reserve is also full, the connection is closed at
+    /// once, which is the cheapest response.
     fn open(&mut self, stream: TcpStream, address: IpAddr) {
         let stats = self.stats.of(self.protocol);
         let (permit, is_reserved) = match self.permit(address) {
@@ -205,7 +206,7 @@ impl<H: ConnectionHandler> AcceptLoop<H> {
         });
     }
 
-    /// Returns a permit, and whether it is one of the reserve.
+    /// Returns a permit, and true if the permit belongs to the reserve.
     fn permit(&self, address: IpAddr) -> Result<(ConnectionPermit, bool), ConnectionLimit> {
         self.limiter.try_acquire(address).map(|permit| (permit, false)).or_else(|limit| {
             let reserved = self.reserve.as_ref().and_then(|reserve| reserve.try_acquire(address).ok());

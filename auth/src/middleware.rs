@@ -13,15 +13,15 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use std::sync::Arc;
 
-/// Makes the response to a denied request.
+/// Creates the response to a denied request.
 pub trait DenialHandler: Fn(&Denial, &Request) -> Response + Clone + Send + Sync + 'static {}
 
 impl<D: Fn(&Denial, &Request) -> Response + Clone + Send + Sync + 'static> DenialHandler for D {}
 
-/// Requires a token with a scope for these routes; `deny` makes the response to denied requests.
+/// Requires a token with a scope for these routes; `deny` creates the response to denied requests.
 ///
-/// A response under [`Scope::Query`] ends when the token of its client is revoked. Requests that send data are
-/// finished, since they take a bounded time and the sender would not know what became of its data.
+/// A response under [`Scope::Query`] ends when the token of its client is revoked. A request under [`Scope::Ingest`]
+/// runs to its end, since it takes a bounded time and the sender would otherwise not know whether its data was stored.
 pub fn require_scope<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     authenticator: &Arc<Authenticator>,
@@ -72,7 +72,7 @@ fn authenticated<S: Clone + Send + Sync + 'static>(
     }))
 }
 
-/// Leaves these routes open to everybody but pages of other origins.
+/// Allows anonymous requests to these routes, except requests from pages of other origins.
 pub fn allow_anonymous<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     authenticator: &Arc<Authenticator>,
@@ -88,7 +88,7 @@ pub fn allow_anonymous<S: Clone + Send + Sync + 'static>(
     }))
 }
 
-/// Denies requests of pages of other origins, answers preflights of allowed ones, and lets their pages read the
+/// Denies requests from pages of foreign origins, answers preflights of allowed origins, and lets their pages read the
 /// response.
 async fn check_origin(
     authenticator: &Authenticator,
@@ -112,7 +112,7 @@ async fn check_origin(
     response
 }
 
-/// Runs a request for as long as the token of its client is valid.
+/// Runs a request, and ends it when the token of its client is revoked.
 async fn run_until_revoked(
     client: Client,
     scope: Scope,

@@ -2,12 +2,12 @@
 //!
 //! A browser sends some requests for any page: forms, images, beacons, and `fetch` with plain text. They come from
 //! inside the network, and where no tokens are required, nothing else distinguishes them from requests of genuine
-//! clients. But browsers name the page's origin in `Origin`, and in `Sec-Fetch-Site`, which no page can set. So a
-//! request of another origin is denied unless the operator has allowed that origin. A response to an allowed one
-//! also gets the CORS headers, without which `fetch` could not read it.
+//! clients. But browsers name the page's origin in `Origin`, and describe its relation to the server in
+//! `Sec-Fetch-Site`; no page can set either. So a request from another origin is denied unless the operator has allowed
+//! that origin. A response to an allowed one also gets the CORS headers, without which `fetch` could not read it.
 //!
-//! What always holds: a request without these headers does not come from a page of a current browser, and passes; a
-//! request with values that we do not understand is denied.
+//! Invariant: a request without these headers does not come from a page in a current browser, and is accepted; a
+//! request whose headers have unknown values is denied.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -43,7 +43,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns true when an authority, as requests name it, is the host and port of this origin.
+    /// Returns true when an authority, as given in a request, is the host and port of this origin.
     fn matches_authority(&self, authority: &str) -> bool {
         let Some((host, port)) = host_and_port(authority) else { return false };
         host == self.host && port.or_else(|| default_port(&self.scheme)) == self.port
@@ -89,7 +89,8 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Splits an authority into the host in lower case and the port, if there is one. Returns `None` for anything else.
+/// Splits an authority into the host in lower case and the port, if there is one. Returns `None` if the text is
+/// malformed.
 fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~[]:%".contains(c);
     if !authority.chars().all(is_plain) {
@@ -114,11 +115,11 @@ pub(crate) struct AllowedOrigins(Vec<Origin>);
 /// The origin of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RequestOrigin {
-    /// It comes from no page, or from a page of our own.
+    /// The request comes from no page, or from a page of this server.
     Own,
-    /// It comes from a page of an allowed origin, whose name is as in the request.
+    /// The request comes from a page of an allowed origin, which is given as written in the request.
     Allowed(HeaderValue),
-    /// It comes from any other page.
+    /// The request comes from any other page.
     Foreign,
 }
 
@@ -127,7 +128,7 @@ impl AllowedOrigins {
         Self(origins)
     }
 
-    /// Decides from its headers where a request comes from.
+    /// Determines from its headers which origin a request comes from.
     pub(crate) fn classify(&self, head: &Parts) -> RequestOrigin {
         let (Ok(site), Ok(origin)) =
             (single_value(&head.headers, &FETCH_SITE), single_value(&head.headers, &header::ORIGIN))
@@ -156,8 +157,8 @@ impl AllowedOrigins {
     }
 }
 
-/// Returns true when a person follows a link. The response is shown to that person, and the page with the link cannot
-/// read it.
+/// Returns true when the request is a navigation: a user follows a link. The response is shown to that user, and the
+/// page with the link cannot read it.
 fn is_navigation(head: &Parts) -> bool {
     let has = |name: &HeaderName, value: &str| {
         single_value(&head.headers, name).is_ok_and(|sent| sent.is_some_and(|sent| sent == value))

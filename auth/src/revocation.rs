@@ -1,7 +1,7 @@
 //! Responses that end when the token of their client is revoked.
 //!
-//! What always holds: a response that was cut does not look complete. An event stream ends with an event that says
-//! why, a gRPC stream with its status, and any other response with an error, which breaks the connection.
+//! Invariant: a truncated response does not look complete. An event stream ends with an event that states the reason, a
+//! gRPC stream with its status, and any other response with an error, which breaks the connection.
 
 use crate::client::Client;
 use crate::denial::Denial;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 /// The gRPC status UNAUTHENTICATED.
 const GRPC_UNAUTHENTICATED: HeaderValue = HeaderValue::from_static("16");
 
-/// The format of a response body, which decides how it can say that it ends early.
+/// The format of a response body, which determines how the body can report that it ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyFormat {
     EventStream,
@@ -58,7 +58,7 @@ impl BodyFormat {
 /// Makes a response end when the token of its client is revoked.
 pub(crate) fn end_on_revocation(response: Response, client: Client) -> Response {
     let format = BodyFormat::from_headers(response.headers());
-    // An empty body cannot be cut.
+    // An empty body cannot be truncated.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes == 0) {
         return response;
     }

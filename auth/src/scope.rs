@@ -8,11 +8,11 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Sending envelopes, spans and log records.
+    /// Permits sending envelopes, spans and log records.
     Ingest,
-    /// Reading: SQL, tails, metrics, status.
+    /// Permits reading: SQL, tails, metrics, status.
     Query,
-    /// Everything.
+    /// Permits everything.
     Admin,
 }
 

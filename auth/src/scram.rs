@@ -105,8 +105,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Takes the client's first message, and returns the server's. Without a verifier the exchange continues all
-    /// the same, and fails at its end.
+    /// Processes the client's first message, and returns the server's. Without a verifier the exchange continues in the
+    /// same way, and fails at its end.
     ///
     /// # Errors
     /// When the message is malformed, or requires channel binding.
@@ -188,7 +188,7 @@ fn decode_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    /// The example of RFC 7677.
+    /// Checks the example of RFC 7677.
     #[test]
     fn the_example_of_the_rfc_succeeds() {
         let salt = decode_base64("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();

@@ -1,4 +1,4 @@
-//! A token as its owner has it.
+//! The text of a token, as its owner has it.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The prefix of generated tokens, by which people and secret scanners recognise them.
 const PREFIX: &str = "flt_";
-/// Shorter tokens could be guessed.
+/// The minimum length of a token. Shorter tokens could be guessed.
 const MIN_LENGTH: usize = 20;
 
 /// The text of a token. It is printed only by [`Self::reveal`].
@@ -25,7 +25,8 @@ impl Secret {
         Ok(Self(format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(bytes))))
     }
 
-    /// Takes a token that was made elsewhere, if it is printable and long enough not to be guessed.
+    /// Creates a secret from a token that was generated elsewhere, if it is printable and long enough not to be
+    /// guessed.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());

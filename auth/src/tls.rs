@@ -1,10 +1,10 @@
 //! The TLS configuration of the listeners, which can be reloaded while they run.
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! - Files that cannot be used change nothing: a start fails, and a running server keeps its configuration.
+//! - Unusable files change nothing: a start fails, and a running server keeps its configuration.
 //! - A connection keeps the configuration it began with; the next one gets the newest.
-//! - No message about a bad file quotes it.
+//! - Messages about an invalid file never quote the file.
 
 use ring::digest;
 use rustls::crypto::ring::default_provider;
@@ -24,7 +24,7 @@ use x509_certificate::X509Certificate;
 
 pub use tokio_rustls::server::TlsStream;
 
-/// The first byte of a TLS handshake. No other protocol of our listeners begins with it.
+/// The first byte of a TLS handshake. No other protocol of the listeners begins with it.
 const HANDSHAKE_BYTE: u8 = 0x16;
 
 /// The supported protocol versions.
@@ -37,7 +37,7 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
-    /// The certificate authorities of clients. With them, clients need a certificate of one of them.
+    /// The certificate authorities of clients. If set, every client needs a certificate of one of them.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -65,7 +65,7 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {what} '{}': {error}", file.display())]
     Unreadable {
-        /// What the file should contain.
+        /// The expected content of the file.
         what: &'static str,
         /// The path of the file.
         file: PathBuf,
@@ -78,7 +78,7 @@ pub enum TlsError {
         file.display()
     )]
     NotPem {
-        /// What the file should contain.
+        /// The expected content of the file.
         what: &'static str,
         /// The path of the file.
         file: PathBuf,
@@ -169,12 +169,12 @@ impl Tls {
         accepted.map_err(io::Error::from).flatten().inspect_err(|_| self.count_failure())
     }
 
-    /// Counts a connection that did not begin with a handshake.
+    /// Counts a connection whose TLS handshake failed or that did not begin with one.
     pub fn count_failure(&self) {
         self.failures.fetch_add(1, Relaxed);
     }
 
-    /// Returns the number of connections that failed before the first request.
+    /// Returns the number of connections that failed in the TLS handshake or did not begin with one.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
@@ -191,12 +191,12 @@ impl Tls {
     }
 }
 
-/// What the first byte of a connection says about TLS.
+/// The first byte of a connection, as far as TLS is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstByte {
     /// The client begins a TLS handshake.
     Handshake,
-    /// The client speaks another protocol.
+    /// The client uses another protocol.
     Other,
     /// The client disconnected without sending anything, as probes of an open port do.
     Nothing,

@@ -68,7 +68,7 @@ impl Token {
         Ok(Self { name, scopes, expires, digest, verifier })
     }
 
-    /// Returns the hash of its secret.
+    /// Returns the hash of the token's secret.
     pub(crate) fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
@@ -91,7 +91,7 @@ impl Token {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    /// Returns the entry of a token file.
+    /// Returns the token as an entry of a token file, in TOML.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let entry = TokenEntry {
@@ -117,7 +117,7 @@ impl Token {
 #[derive(Debug, Clone, Default)]
 pub struct Tokens(Vec<Token>);
 
-/// A token file as written.
+/// A token file in its TOML form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TokenFile {
@@ -125,7 +125,7 @@ struct TokenFile {
     token: Vec<TokenEntry>,
 }
 
-/// One entry of a token file as written.
+/// One entry of a token file in its TOML form.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TokenEntry {
@@ -140,7 +140,7 @@ impl Tokens {
     /// Parses a token file.
     ///
     /// # Errors
-    /// When the file has a mistake; then nothing of it is used.
+    /// When the file has a mistake; then no part of it is used.
     pub fn parse_file(text: &str) -> Result<Self, TokensError> {
         let file: TokenFile = toml::from_str(text).map_err(|error| {
             let before = error.span().map_or("", |span| &text[..text.floor_char_boundary(span.start)]);
@@ -159,7 +159,7 @@ impl Tokens {
     /// Parses a list such as `ingest:TOKEN,query:TOKEN`. Each token is named after its scope.
     ///
     /// # Errors
-    /// When the list has a mistake; then nothing of it is used.
+    /// When the list has a mistake; then no part of it is used.
     pub fn parse_list(list: &str) -> Result<Self, TokensError> {
         let mut tokens = Self::default();
         for (number, entry) in (1..).zip(list.split(',').map(str::trim).filter(|entry| !entry.is_empty())) {
@@ -179,7 +179,7 @@ impl Tokens {
     /// Adds a token.
     ///
     /// # Errors
-    /// When there is a token of that name.
+    /// When there already is a token with that name.
     pub fn add(&mut self, token: Token) -> Result<(), TokensError> {
         if self.by_name(&token.name).is_some() {
             return Err(TokensError::InvalidEntry { name: token.name, problem: "is defined twice" });
@@ -191,12 +191,12 @@ impl Tokens {
     /// Adds all tokens of another set.
     ///
     /// # Errors
-    /// When a name is in both.
+    /// When both sets have a token with the same name.
     pub fn add_all(&mut self, other: Self) -> Result<(), TokensError> {
         other.0.into_iter().try_for_each(|token| self.add(token))
     }
 
-    /// Returns the token of a name.
+    /// Returns the token with a name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&Token> {
         self.0.iter().find(|token| token.name == name)
@@ -219,7 +219,7 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Returns the token that a client has sent. The time does not depend on which token it is: all are compared.
+    /// Returns the token with this secret. All tokens are compared, so the time does not depend on which one matches.
     pub(crate) fn by_secret(&self, secret: &str) -> Option<&Token> {
         let digest = sha256(secret);
         let mut matching = None;

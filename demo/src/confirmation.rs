@@ -1,5 +1,5 @@
-//! Confirmation flows over many lines: a token is issued because an operation is dangerous, a person grants it, it is
-//! redeemed, and now and then it is used again or too late.
+//! Confirmation flows over many lines: a token is issued because an operation is dangerous, a user grants it, it is
+//! redeemed, and occasionally it is used again or too late.
 //!
 //! Several flows run at once. Every line of one flow names the same service, operation, user and token; a token is
 //! only redeemed after it was granted and before it expires.
@@ -16,7 +16,7 @@ mod tests;
 /// The number of flows that run at once.
 const MAX_FLOWS: usize = 12;
 
-/// The lifetime of a token.
+/// The lifetime of a token, in microseconds.
 const LIFETIME_MICROS: i64 = 45_000_000;
 
 /// One line of a flow.
@@ -54,7 +54,7 @@ struct DangerousOperation {
     level: &'static str,
     reason: &'static str,
     question: &'static str,
-    /// With true, the confirmation is also a sibling of the error.
+    /// True if the confirmation is also sent as a sibling of the error.
     beside_error: bool,
 }
 
@@ -102,8 +102,8 @@ struct Flow {
     redeemed_at: Option<i64>,
 }
 
-/// Returns the lines of a whole flow, each with its time. With `is_denied`, the operation is denied for want of trust
-/// first, and the confirmation is asked for a few seconds later.
+/// Returns the lines of a whole flow, each with its time. With `is_denied`, the operation is first denied because of
+/// insufficient trust, and the confirmation is requested a few seconds later.
 pub(crate) fn story(random: &mut Random, micros: i64, is_denied: bool) -> Vec<(i64, String)> {
     let mut lines = Vec::new();
     let mut flow = Flow::start(random, micros);
@@ -181,7 +181,7 @@ impl Flow {
         lines
     }
 
-    /// Writes the denial after which somebody asks for a confirmation.
+    /// Writes the denial after which a confirmation is requested.
     fn write_denial(&self, random: &mut Random, micros: i64, line: &mut String) {
         let dangerous = self.dangerous_operation();
         let slot_values: SlotValues<'_> = &[

@@ -1,8 +1,8 @@
-//! The responses of servers. There is one module for each dialect, with two tables.
+//! The responses of servers. There is one module for each dialect, with a table of shapes and a table of faults.
 //!
-//! A [`Shape`] is the envelope of a response, and a [`Fault`] is an error inside it. Both are templates, so adding
-//! one is adding a row. Every row gives valid JSON, or valid logfmt in the case of the gateway; a test fills each
-//! of them.
+//! A [`Shape`] is the envelope of a response, and a [`Fault`] is an error inside it. Both are templates, so adding one
+//! means adding a row. Every row expands to valid JSON, or to valid logfmt in the case of the gateway; a test expands
+//! each of them.
 
 pub(crate) mod agent_host;
 pub(crate) mod agent_skills;
@@ -23,7 +23,7 @@ use crate::random::Weighted;
 /// The responses of one dialect.
 pub(crate) struct Dialect {
     pub(crate) successes: &'static [Shape],
-    /// The first one is the usual one; quota and confirmation flows use it.
+    /// The responses to failed calls. The first one is the most common; quota and confirmation flows use it.
     pub(crate) failures: &'static [Shape],
     /// The response during an outage.
     pub(crate) outage: Shape,
@@ -36,9 +36,9 @@ pub(crate) struct Shape {
     weight: u32,
     /// The members of the line's object.
     pub(crate) body: &'static str,
-    /// An envelope that the body carries, as it is (`<inner>`) or as a string (`<inner_as_text>`).
+    /// An envelope that the body contains, either verbatim (`<inner>`) or as a string (`<inner_as_text>`).
     pub(crate) inner: &'static str,
-    /// Empty for a success.
+    /// The possible faults; empty for a success.
     pub(crate) faults: &'static [Fault],
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct Fault {
     /// The code of the surrounding JSON-RPC error.
     pub(crate) rpc_code: &'static str,
     pub(crate) retryable: bool,
-    /// The call ran into a time limit, so its duration is long.
+    /// True if the call ran into a time limit, so its duration is long.
     pub(crate) slow: bool,
 }
 
 impl Fault {
-    /// No error.
+    /// The fault of a successful call: no error.
     pub(crate) const NONE: Fault = fault(0, "", "", "");
 
     const fn retryable(self) -> Self {

@@ -1,4 +1,4 @@
-//! Writes the text of a line, either as it is or escaped as the content of a JSON string.
+//! A writer for the text of a line, which is written either verbatim or escaped as the content of a JSON string.
 //!
 //! Templates are JSON text already, so they need no escaping. Only an envelope inside a JSON string does:
 //! `write_escaped` writes it with escapes and without an intermediate copy.
@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 /// A writer that appends to one line.
 pub(crate) struct JsonWriter<'a> {
     line: &'a mut String,
-    /// With true, quotes and backslashes are escaped.
+    /// True if quotes and backslashes are escaped.
     escapes: bool,
 }
 
@@ -37,7 +37,7 @@ impl<'a> JsonWriter<'a> {
         let _ = write!(self.line, "{value}");
     }
 
-    /// Writes what `write` writes, escaped as the content of a JSON string.
+    /// Writes the output of `write`, escaped as the content of a JSON string.
     pub(crate) fn write_escaped(&mut self, write: impl FnOnce(&mut JsonWriter<'_>)) {
         write(&mut JsonWriter { line: self.line, escapes: true });
     }

@@ -1,15 +1,16 @@
-//! Realistic, endless, seeded traffic of MCP and agent tool servers, as NDJSON log lines.
+//! Realistic, endless, seeded traffic of MCP servers and agent tool servers, as NDJSON log lines.
 //!
-//! Ten invented services use every error dialect that Faultline reads. Besides single calls there are flows that
-//! take many lines: quotas fill up and reset, confirmations are requested, granted and replayed, and services have
-//! outages of half a minute. The traffic feeds the tests and the benchmarks, which want every shape in few lines.
-//! `faultline demo` shows a [`World`] instead, in which most calls succeed and things take their time.
+//! Ten invented services use every error dialect that Faultline reads. Besides single calls there are flows that span
+//! many lines: quotas fill up and reset, confirmations are requested, granted and replayed, and services have outages
+//! of half a minute. The traffic feeds the tests and the benchmarks, which need every shape within few lines.
+//! `faultline demo` shows a [`World`] instead, in which most calls succeed and flows take a realistic time.
 //!
-//! Almost everything is data: `services` has the services, `dialect` has the response templates and the faults of
-//! each dialect, and `vocabulary` has the values of the template slots. A `Record` is one line before it is written.
+//! Almost everything is data: `services` has the services, `dialect` has the response templates and the faults of each
+//! dialect, and `vocabulary` has the values of the template slots. A `Record` describes one line.
 //!
-//! What always holds in [`Traffic`]: the same seed, mix and start give the same bytes on every machine (integers only: no clock, no
-//! float, no hash of the standard library); and every line is JSON or logfmt, except one in [`MALFORMED_ONE_IN`].
+//! Invariants of [`Traffic`]: the same seed, mix and start give the same bytes on every machine (only integers are
+//! used: no clock, no floats, no hash of the standard library); and every line is JSON or logfmt, except one in
+//! [`MALFORMED_ONE_IN`].
 //!
 //! ```
 //! let mut log = Vec::new();
@@ -45,14 +46,13 @@ pub use world::{INCIDENT_STEPS, IncidentStep, Signal, SignalBody, World};
 /// The time of the first line unless [`Traffic::at`] sets another: 2026-11-01T00:00:00Z, in microseconds.
 pub const START_MICROS: i64 = 1_793_491_200_000_000;
 
-/// The longest time between two lines. Lines are one to this many milliseconds apart, so there are about 200 a
-/// second.
+/// The longest time between two lines, in milliseconds. The shortest is one, so there are about 200 lines a second.
 const MAX_PAUSE_MS: u64 = 9;
 
-/// An endless log. A clone replays it from its current position.
+/// An endless log. A clone continues from the same position with the same lines.
 #[derive(Debug, Clone)]
 pub struct Traffic {
-    /// The seed of what does not depend on a single line: quota usage and outages.
+    /// The seed of the state that many lines share: quota usage and outages.
     seed: u64,
     random: Random,
     mix: Mix,
@@ -64,7 +64,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Creates everyday traffic, about half of which are successes.
+    /// Creates everyday traffic, in which about half of the lines are successes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::with_mix(seed, Mix::Everyday)

@@ -29,7 +29,7 @@ const EVERYDAY: &[(u32, LineKind)] =
     &[(50, Success), (42, Failure), (2, Warning), (3, Quota), (3, Confirmation)];
 const FAILURES_ONLY: &[(u32, LineKind)] = &[(42, Failure), (2, Warning), (3, Quota), (3, Confirmation)];
 
-/// The services that send warnings: the adapters.
+/// The services that send warnings, which are the adapters.
 const WARNING_SERVICES: &[&Service] = &[&TRACKER, &LEDGER, &DEPOT];
 
 impl Mix {
@@ -55,7 +55,7 @@ pub(crate) fn success(random: &mut Random, micros: i64) -> Record<'static> {
     Record::new(service, shape, random, micros)
 }
 
-/// Returns a failed call, with a usual fault or with one of an outage when the service is down.
+/// Returns a failed call. Its fault is one of an outage if the service is down, and otherwise a common one.
 pub(crate) fn failure(random: &mut Random, micros: i64, seed: u64) -> Record<'static> {
     let service = random.pick_weighted(SERVICES);
     let shape = if outage::is_down(service, seed, micros) && !random.one_in(5) {

@@ -1,4 +1,4 @@
-//! Malformed lines, as every real log has them: truncated records, and text that is not a record at all.
+//! Malformed lines, which every real log contains: truncated records, and text that is not a record at all.
 
 use crate::random::Random;
 use crate::record::Record;
@@ -7,7 +7,7 @@ use crate::services::LEDGER;
 /// One line in this many is malformed.
 pub const MALFORMED_ONE_IN: u64 = 2_000;
 
-/// Output that processes print without their logger.
+/// Text that processes print without using their logger.
 const NOISE: &[&str] = &[
     "*** log rotated, continuing in this file ***",
     "Segmentation fault (core dumped)",
@@ -25,7 +25,7 @@ pub(crate) fn write(random: &mut Random, micros: i64, line: &mut String) {
     truncate(line, random);
 }
 
-/// Truncates the line somewhere in its last three quarters, as a full disk or a killed process does.
+/// Truncates the line in its last three quarters, as happens when a disk is full or a process is killed.
 fn truncate(line: &mut String, random: &mut Random) {
     let quarter = line.len() as u64 / 4;
     let end = quarter + random.below(quarter * 3);

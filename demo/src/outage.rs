@@ -1,14 +1,14 @@
-//! Outages: now and then most failures of a service are internal for half a minute.
+//! Outages: during some half minutes, most failures of a service are internal errors.
 //!
-//! No state is kept: whether a service is down depends on the seed, the service and the time alone.
+//! No state is kept: only the seed, the service and the time determine if a service is down.
 
 use crate::random::mix;
 use crate::services::Service;
 
-/// The length of an outage. Outages start and end at multiples of it.
+/// The length of an outage in microseconds. Outages start and end at multiples of it.
 const LENGTH_MICROS: i64 = 30_000_000;
 
-/// For each service, one half minute in this many is an outage.
+/// For each service, one in this many half minutes is an outage.
 const ONE_IN: u64 = 14;
 
 /// Returns true when the service is down at this time.

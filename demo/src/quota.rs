@@ -1,8 +1,8 @@
-//! Quotas that fill up over time: first there are warnings, then a pause that a person may lift, then rejections
-//! until the window ends.
+//! Quotas that fill up over time: first there are warnings, then a pause that a user may lift, then rejections until
+//! the window ends.
 //!
-//! No state is kept. The usage of a quota follows from the time within its window and from the load of that
-//! window. So usage never falls within a window, every line names the same end, and this holds at any rate of
+//! No state is kept. The usage of a quota is computed from the time within its window and from the load of that window.
+//! So usage never falls within a window, every line states the same end of the window, and both hold at any rate of
 //! lines.
 
 use crate::dialect::mcp_aql_faults::warning;
@@ -17,7 +17,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Warnings start at the first share of the hard stop, and the pause at the second.
+/// Warnings start at the first percentage of the hard stop, and the pause at the second.
 const WARN_PERCENT: i64 = 70;
 const PAUSE_PERCENT: i64 = 88;
 
@@ -26,13 +26,13 @@ struct Quota {
     service: &'static Service,
     tenant: &'static str,
     metric: &'static str,
-    /// Empty for a count; otherwise the quota is money, and its numbers are hundredths.
+    /// The currency as a JSON member; empty for a count. With a currency, the amounts are in hundredths.
     currency: &'static str,
     hard_stop: i64,
     window: i64,
-    /// The start of the windows, relative to the whole minute, hour or day.
+    /// The offset of the windows from the whole minute, hour or day.
     window_offset: i64,
-    /// The usage of a whole window in percent of the hard stop: the lowest and the highest.
+    /// The usage at the end of a window in percent of the hard stop: the lowest and the highest.
     load_percent: (u64, u64),
 }
 

@@ -1,11 +1,11 @@
-//! `SplitMix64` (Steele, Lea and Flood, 2014): a counter with a good hash on top.
+//! The random number generator `SplitMix64` (Steele, Lea and Flood, 2014): a counter followed by a good hash.
 //!
-//! It is small, it has no weak seeds, and it uses integers only, so every machine draws the same numbers. [`mix`] on
-//! its own gives values that stay the same for a whole flow without any state.
+//! It is small, it has no weak seeds, and it uses integers only, so every machine draws the same numbers. [`mix`] alone
+//! yields values that stay the same for a whole flow without any state.
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Hashes a number: every bit of it affects all bits of the result.
+/// Hashes a number: every bit of the number affects all bits of the result.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

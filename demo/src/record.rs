@@ -1,8 +1,8 @@
-//! One line before it is written: the service, the call, the response shape and the fault.
+//! The description of one line: the service, the call, the response shape and the fault.
 //!
-//! A template is text with named slots, such as `Missing required parameter '<param>'`. The value of a slot comes
-//! from the first of these that has it: the slot values of the flow that the line belongs to, the properties of the
-//! record, the vocabulary. Within one record a slot always has the same value, so message and details agree.
+//! A template is text with named slots, such as `Missing required parameter '<param>'`. The value of a slot comes from
+//! the first of these that has it: the slot values of the flow that the line belongs to, the properties of the record,
+//! the vocabulary. Within one record a slot always has the same value, so message and details agree.
 
 use crate::dialect::{Fault, Shape, batch};
 use crate::json_writer::JsonWriter;
@@ -32,13 +32,13 @@ pub(crate) type SlotValues<'a> = &'a [(&'static str, SlotValue)];
 pub(crate) struct Record<'a> {
     pub(crate) service: &'static Service,
     pub(crate) operation: &'static str,
-    /// The result of the operation when it succeeds.
+    /// The template of the result if the operation succeeds.
     pub(crate) payload: &'static str,
     pub(crate) shape: &'static Shape,
     pub(crate) fault: &'static Fault,
     pub(crate) slot_values: SlotValues<'a>,
     pub(crate) micros: i64,
-    /// Determines every vocabulary value in this record.
+    /// The seed of every vocabulary value in this record.
     pub(crate) seed: u64,
 }
 
@@ -68,7 +68,7 @@ impl Record<'_> {
         self.expand(self.service.line, &mut JsonWriter::new(line));
     }
 
-    /// Writes a template with its slots filled.
+    /// Writes a template, with its slots replaced by their values.
     pub(crate) fn expand(&self, template: &str, writer: &mut JsonWriter<'_>) {
         let mut rest = template;
         while let Some((text, after)) = rest.split_once('<') {
@@ -121,7 +121,7 @@ impl Record<'_> {
         }
     }
 
-    /// Returns a duration that is close to log-normal: the time doubles once for each of six bits that is set.
+    /// Returns a duration that is close to log-normal: it doubles once for each of six random bits that is set.
     pub(crate) fn duration_micros(&self) -> u64 {
         let bits = mix(!self.seed);
         let doublings = (bits & 0b11_1111).count_ones();

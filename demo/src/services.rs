@@ -1,22 +1,22 @@
 //! The ten services of an invented company, each with its own log line format.
 //!
-//! A line is the context that the logger adds around `<body>`, the members that a shape of the dialect gives. The
-//! names of the context fields differ on purpose, as they do in practice.
+//! A line consists of `<body>`, which holds the members from a shape of the dialect, and the context that the logger
+//! adds around it. The names of the context fields differ on purpose, as they do in practice.
 
 use crate::dialect::{Dialect, agent_skills, erlmcp, gateway, mcp_aql, plain_mcp, reference, vendor};
 use crate::random::Weighted;
 
 /// A service and its log line format.
 pub(crate) struct Service {
-    /// How often it is drawn in [`Traffic`](crate::Traffic).
+    /// The relative frequency with which the service is drawn in [`Traffic`](crate::Traffic).
     pub(crate) weight: u32,
     pub(crate) name: &'static str,
     pub(crate) environment: &'static str,
     pub(crate) dialect: &'static Dialect,
-    /// The usual duration of a call.
+    /// The typical duration of a call.
     pub(crate) usual_micros: u64,
     pub(crate) line: &'static str,
-    /// The operations, with the result of a successful call.
+    /// The operations, each with the template of a successful result.
     pub(crate) operations: &'static [(&'static str, &'static str)],
     /// The kind of resource that the service manages, and the template of its identifiers.
     pub(crate) resource: &'static str,
@@ -112,7 +112,7 @@ pub(crate) static ORDERS: Service = Service {
     resource_id: "SO-<serial>",
 };
 
-/// A runtime for agent skills.
+/// A runtime of agent skills.
 pub(crate) static SKILLS: Service = Service {
     weight: 14,
     name: "skills-runtime",
@@ -131,7 +131,7 @@ pub(crate) static SKILLS: Service = Service {
     resource_id: "skill-<serial>",
 };
 
-/// The sensors of a plant behind erlmcp.
+/// The sensors of a plant, served by erlmcp.
 pub(crate) static HUB: Service = Service {
     weight: 10,
     name: "plant-hub",
@@ -149,7 +149,7 @@ pub(crate) static HUB: Service = Service {
     resource_id: "<sensor>",
 };
 
-/// Maps and routes with plain MCP.
+/// A server of maps and routes with plain MCP.
 pub(crate) static GEO: Service = Service {
     weight: 13,
     name: "geo-tools",

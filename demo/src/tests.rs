@@ -1,4 +1,4 @@
-//! The guarantees of the traffic: the same bytes for the same seed, every shape, valid lines, and the right
+//! Tests of the guarantees of the traffic: the same bytes for the same seed, every shape, valid lines, and the right
 //! proportions.
 
 use crate::dialect::{Fault, Shape};
@@ -21,7 +21,7 @@ fn well_formed(seed: u64) -> Traffic {
     Traffic { malformed_one_in: u64::MAX, ..Traffic::new(seed) }
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -36,7 +36,7 @@ fn is_logfmt(line: &str) -> bool {
     line.starts_with("time=") && line.contains(" level=") && line.contains(" request_id=")
 }
 
-/// Text that only failures, warnings and audit events have, once a nested envelope is unescaped.
+/// Texts that only failures, warnings and audit events contain, once a nested envelope is unescaped.
 const PROBLEM_MARKS: &[&str] = &[
     r#""success":false"#,
     r#""success":"false""#,
@@ -72,7 +72,7 @@ fn a_clone_replays_from_its_position() {
     assert_eq!(text(traffic.clone(), 100), text(traffic, 100));
 }
 
-/// A change of a table changes this hash, which is fine; mention it in the commit.
+/// Holds the output stable. A change of a table changes this hash, which is fine; mention it in the commit.
 #[test]
 fn the_bytes_match_the_golden_file() {
     let log = lines(7, 20_000);

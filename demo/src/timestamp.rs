@@ -34,8 +34,8 @@ fn write_date_and_time(micros: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
-/// Returns the date of a day counted from 1970-01-01 (Howard Hinnant's `civil_from_days`: the year starts in
-/// March, so that the leap day is its last).
+/// Returns the date of a day counted from 1970-01-01. It uses Howard Hinnant's `civil_from_days`, in which the year
+/// starts in March, so that the leap day is the last day of the year.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -27,7 +27,7 @@ impl ConnectionStats {
         &self.protocols[protocol as usize]
     }
 
-    /// Returns a counter for each protocol.
+    /// Returns the value of one counter for each protocol.
     #[must_use]
     pub fn by_protocol(
         &self,
@@ -44,13 +44,13 @@ impl ConnectionStats {
 }
 
 impl ProtocolStats {
-    /// Returns how many connections were opened since the start.
+    /// Returns the number of connections opened since the start.
     #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened.load(Relaxed)
     }
 
-    /// Returns how many connections are open.
+    /// Returns the number of connections that are open.
     #[must_use]
     pub fn open(&self) -> u64 {
         // Read in this order, a connection that closes meanwhile cannot make the difference negative.
@@ -58,25 +58,25 @@ impl ProtocolStats {
         self.opened().saturating_sub(closed)
     }
 
-    /// Returns how many connections were closed because this limit was reached.
+    /// Returns the number of connections that were closed because this limit was reached.
     #[must_use]
     pub fn rejected_by(&self, limit: ConnectionLimit) -> u64 {
         self.rejected[limit as usize].load(Relaxed)
     }
 
-    /// Returns how many connections were closed because a limit was reached.
+    /// Returns the number of connections that were closed because a limit was reached.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         ConnectionLimit::ALL.into_iter().map(|limit| self.rejected_by(limit)).sum()
     }
 
-    /// Returns how many connections were admitted to the reserve because a limit was reached.
+    /// Returns the number of connections that were admitted to the reserve because a limit was reached.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Relaxed)
     }
 
-    /// Returns how often the operating system failed to hand over a connection.
+    /// Returns the number of times that `accept` failed.
     #[must_use]
     pub fn accept_errors(&self) -> u64 {
         self.accept_errors.load(Relaxed)

@@ -1,11 +1,11 @@
-//! The accept loop with a handler that only waits.
+//! Tests of the accept loop, with a handler that only waits.
 
 use super::*;
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Waits until the client disconnects or the server stops; a client that sends a byte makes it panic.
+/// Waits until the client disconnects or the server stops; it panics if the client sends a byte.
 struct WaitingHandler;
 
 impl ConnectionHandler for WaitingHandler {

@@ -1,4 +1,4 @@
-//! Every flow is consistent, at any time between its lines.
+//! Tests that every flow is consistent, whatever the time between its lines.
 
 use std::collections::BTreeMap;
 

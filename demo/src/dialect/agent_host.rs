@@ -1,4 +1,4 @@
-//! Hosts in which agents run. They report each tool call as a log record that says only whether it worked.
+//! Hosts in which agents run. They report each tool call as a log record that states only whether it succeeded.
 
 use super::{Dialect, Fault, failure, fault, success};
 

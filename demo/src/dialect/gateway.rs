@@ -1,4 +1,4 @@
-//! Gateways, which see a status and no envelope, and log it as logfmt or as a JSON access log.
+//! Gateways, which see a status but no envelope, and log the status as logfmt or as a JSON access log.
 
 use super::{Dialect, Fault, failure, fault, success};
 

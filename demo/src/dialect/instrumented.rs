@@ -1,12 +1,12 @@
 //! Servers that are instrumented with OpenTelemetry. A shape's body is the reply that a span carries as an attribute;
-//! it is empty where the instrumentation keeps the reply to itself.
+//! it is empty if the instrumentation does not record replies.
 //!
 //! A fault with a `kind` or an `rpc_code` is visible in the span: they become `error.type` and the status code. A fault
-//! with neither is hidden in the reply.
+//! with neither is visible only in the reply.
 
 use super::{Dialect, Fault, failure, fault, success};
 
-/// A server whose SDK reports the outcome and never the reply.
+/// A server whose SDK records the outcome and never the reply.
 pub(crate) static WITHOUT_REPLIES: Dialect = Dialect {
     successes: &[success(1, "")],
     failures: &[failure(1, "", OPAQUE_FAULTS)],
@@ -66,7 +66,7 @@ const FLAGGED_OUTAGE: &[Fault] = &[tool_error(1, "Internal error: the calendar s
 const OUTPUT: &str = r#"[{"type":"text","content":"<inner_as_text>"}]"#;
 const FAILED_OUTPUT: &str = r#"[{"type":"text","content":"<message>"}]"#;
 
-/// A workflow whose tools are traced by a library of its own.
+/// A workflow whose tools are traced by a separate library.
 pub(crate) static TRACED_TOOLS: Dialect = Dialect {
     successes: &[success(1, OUTPUT).with_inner("<payload>")],
     failures: &[

@@ -1,5 +1,5 @@
-//! MCP-AQL adapters: `success` has the outcome, and the envelope is often text inside an MCP result whose
-//! `isError` is false. Those are the hidden failures.
+//! MCP-AQL adapters: the field `success` has the outcome, and the envelope is often text inside an MCP result whose
+//! `isError` is false. Those failures are the hidden ones.
 
 use super::mcp_aql_faults::{FAULTS, OUTAGE, TEXT_FAULTS, WARNINGS};
 use super::{Dialect, Shape, failure, success};
@@ -49,7 +49,7 @@ pub(crate) static BARE: Dialect = Dialect {
     warnings: &[failure(1, IN_RESPONSE, WARNINGS).with_inner(SUCCESS_WITH_WARNING)],
 };
 
-/// Adapters that respond over MCP.
+/// Adapters that send their responses over MCP.
 pub(crate) static OVER_MCP: Dialect = Dialect {
     successes: &[success(8, HIDDEN).with_inner(SUCCESS), success(1, STRUCTURED).with_inner(SUCCESS)],
     failures: &[
@@ -62,7 +62,7 @@ pub(crate) static OVER_MCP: Dialect = Dialect {
     warnings: &[failure(1, HIDDEN, WARNINGS).with_inner(SUCCESS_WITH_WARNING)],
 };
 
-/// Adapters that take many operations in one call.
+/// Adapters that accept many operations in one call.
 pub(crate) static BATCHES: Dialect = Dialect {
     successes: &[
         success(6, IN_RESPONSE).with_inner(SUCCESS),
@@ -81,7 +81,7 @@ pub(crate) static BATCHES: Dialect = Dialect {
     warnings: &[failure(1, IN_RESPONSE, WARNINGS).with_inner(SUCCESS_WITH_WARNING)],
 };
 
-/// A failure with the confirmation that would permit the operation as a sibling of the error.
+/// A failure with a sibling of the error that describes the confirmation which would permit the operation.
 pub(crate) static CONFIRMABLE: Shape = failure(
     1,
     r#""response":{"success":false,"error":{"code":"<code>","message":"<message>","details":<details>},"confirmation":{"token":"conf_<token>","expires_at":"<expires>","message":"<question>","reasons":["<danger_reason>"]}}"#,

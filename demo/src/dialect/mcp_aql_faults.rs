@@ -31,13 +31,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     // The published mapping assigns every other 4xx to this code, so these two are a rate limit and a conflict.
     fault(6, "VALIDATION_INVALID_TYPE", "Target API answered: too many calls for '<tenant>'", r#"{"http_status":429,"retry_after_seconds":<seconds>}"#),
     fault(6, "VALIDATION_INVALID_TYPE", "Target API answered: '<resource_id>' was changed meanwhile", r#"{"http_status":409,"resource_id":"<resource_id>"}"#),
-    // An internal code for a caller's mistake, and a message that reveals internals.
+    // An internal error code for a mistake of the caller, and a message that reveals internals.
     fault(6, "INTERNAL_ERROR", "Internal error: '<resource> <resource_id> does not exist'", r#"{"request_id":"<request>"}"#),
     fault(5, "INTERNAL_ERROR", "TypeError: cannot read property 'id' of undefined at <file>", r#"{"request_id":"<request>"}"#),
     // These codes are in no registry.
     fault(3, "LEDGER_SEALED", "The books of '<tenant>' are closed for this period", r#"{"tenant":"<tenant>","reopens_at":"<soon>"}"#),
     fault(2, "TIDE_WINDOW_MISSED", "Slot '<count>' has passed", r#"{"slot":<count>}"#),
-    // Invented secrets, which redaction must remove.
+    // Fictitious secrets, which redaction must remove.
     fault(5, "INTERNAL_ERROR", "Internal error: 'sign-in failed for <email> with password=<password>'", r#"{"http_status":500,"account":"<email>"}"#),
     fault(5, "PERMISSION_DENIED", "Permission denied: 'upstream refused Bearer <bearer>'", r#"{"http_status":401,"headers":{"authorization":"Bearer <bearer>"}}"#),
     fault(4, "PERMISSION_DENIED", "Permission denied: 'push with ghp_<github_key> rejected'", r#"{"http_status":403,"required_scope":"repo"}"#),
@@ -45,14 +45,14 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault(3, "AUTH_CONFIG_INVALID", "Credentials for '<host>' were rejected", r#"{"host":"<host>","user":"svc-ledger","password":"<password>"}"#),
 ];
 
-/// Denials for want of trust, for the flows that begin with one.
+/// Denials because of insufficient trust, for the flows that begin with one.
 #[rustfmt::skip] // one row, one line
 pub(crate) static TRUST_DENIALS: [&Fault; 2] = [
     &fault(1, "PERMISSION_TRUST_LEVEL_INSUFFICIENT", "Operation '<operation>' requires trust level '<required_trust>', adapter has '<actual_trust>'", r#"{"operation":"<operation>","required_trust":"<required_trust>","actual_trust":"<actual_trust>","danger_level":<danger_number>}"#),
     &fault(1, "PERMISSION_DANGER_LEVEL_DENIED", "Operation '<operation>' (danger: <danger_word>) denied for adapter trust level '<actual_trust>'", r#"{"operation":"<operation>","danger_level":"<danger_word>","adapter_trust":"<actual_trust>","minimum_trust_required":"<required_trust>","reasons":["Touches many records at once"]}"#),
 ];
 
-/// Mistakes in a request, for the flows in which the caller repairs it.
+/// Mistakes in a request, for the flows in which the caller corrects it.
 #[rustfmt::skip] // one row, one line
 pub(crate) static MISTAKES: [&Fault; 3] = [
     &fault(1, "VALIDATION_MISSING_PARAM", "Missing required parameter '<param>'", r#"{"param_name":"<param>","operation":"<operation>"}"#),
@@ -60,7 +60,7 @@ pub(crate) static MISTAKES: [&Fault; 3] = [
     &fault(1, "NOT_FOUND_OPERATION", "Unknown operation: '<typo>'", r#"{"operation":"<typo>","available":["<operation>","introspect"]}"#),
 ];
 
-/// Failures that are only a message.
+/// Failures that consist only of a message.
 #[rustfmt::skip] // one row, one line
 pub(crate) const TEXT_FAULTS: &[Fault] = &[
     fault(5, "", "Unknown operation: <typo>", ""),

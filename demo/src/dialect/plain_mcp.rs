@@ -1,5 +1,5 @@
-//! An MCP server without an error model of its own: the protocol's numbers, tool results that are a sentence with
-//! `isError`, and responses that request input (`input_required`).
+//! An MCP server without an error model of its own: it uses the error codes of the protocol, tool results that contain
+//! a sentence and `isError`, and responses that request input (`input_required`).
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -9,7 +9,7 @@ const TOOL_ERROR: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"re
 const BATCH: &str = r#""response":[{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}]}},{"jsonrpc":"2.0","id":1<rpc>,"error":{"code":<code>,"message":"<message>"}}]"#;
 const INPUT_REQUIRED: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"input_required","inputRequests":[{"method":"elicitation/create","params":{"message":"Which <city> do you mean?"}}]}}"#;
 
-/// A server with plain MCP.
+/// A server that uses plain MCP.
 pub(crate) static SERVER: Dialect = Dialect {
     successes: &[
         success(60, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"resultType":"complete","content":[{"type":"text","text":"<inner_as_text>"}],"isError":false}}"#)

@@ -1,5 +1,5 @@
-//! MCP servers whose errors are prose: sentences with `isError`, sentences without it, and the wrappers that SDKs put
-//! around an exception.
+//! MCP servers whose errors are prose: sentences with `isError`, sentences without it, and the text that SDKs put
+//! around the message of an exception.
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -12,7 +12,7 @@ pub(crate) static NOTES: Dialect = Dialect {
     successes: &[
         success(6, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}],"isError":false}}"#)
             .with_inner("<payload>"),
-        // Text about errors that is no error: what the tool was asked for.
+        // A successful result whose text is about errors, because the request was about errors.
         success(1, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"Error handling in the night import\n- retry three times\n- then tell <name>"}],"isError":false}}"#),
     ],
     failures: &[failure(5, FLAGGED, WRAPPED), failure(5, UNFLAGGED, SENTENCES)],

@@ -1,5 +1,5 @@
-//! Tools in front of a web API: what the API answered is the text of the tool's result, errors included, and nothing
-//! marks them as errors. The gateway here answers with JSON-RPC errors that carry the HTTP status.
+//! Tools in front of a web API: the text of the tool's result is the response of the API, errors included, and nothing
+//! marks the errors as such. The gateway here responds with JSON-RPC errors that carry the HTTP status.
 
 use super::{Dialect, Fault, failure, fault, success};
 
@@ -33,7 +33,7 @@ const FORGE_OUTAGE: &[Fault] = &[http(1, "500", "Server Error")];
 
 const RPC_ERROR: &str = r#""response":{"jsonrpc":"2.0","id":<rpc>,"error":{"code":<rpc_code>,"message":"<message>","data":{"http_code":<status>}}}"#;
 
-/// A gateway that speaks JSON-RPC.
+/// A gateway that uses JSON-RPC.
 pub(crate) static RPC_GATEWAY: Dialect = Dialect {
     successes: &[
         success(1, r#""response":{"jsonrpc":"2.0","id":<rpc>,"result":{"content":[{"type":"text","text":"<inner_as_text>"}],"isError":false}}"#)

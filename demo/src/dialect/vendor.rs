@@ -1,4 +1,4 @@
-//! A vendor with its own prefixes: no dialect has these codes, but most of them come with a `category`.
+//! A vendor with its own code prefixes: no known dialect has these codes, but most of them come with a `category`.
 
 use super::{Dialect, Fault, failure, fault, success};
 
