@@ -1,25 +1,26 @@
-//! Receivers: one file each. They bound, frame and answer; what the bytes mean is not decided here.
+//! Receivers of telemetry, one file each. They limit request sizes, read frames and send responses; they do not
+//! interpret records.
 //!
-//! A receiver has two halves. The *async half* answers the socket: it checks the head, collects the body
-//! (`body`), submits it and turns what comes back into its protocol's answer. The *pure half* is a
-//! [`BodyReader`]: it runs on a worker over the decompressed body and hands records
-//! over one by one (`records`). No receiver decompresses, and none decides what a record means.
+//! A receiver has two halves. The *async half* handles the request: it checks the head, collects the body (`body`),
+//! submits it, and turns the result into a response of its protocol. The *pure half* is a [`BodyReader`]: it runs on a
+//! worker over the decompressed body and passes records on one by one (`record_consumer`). No receiver decompresses,
+//! and none decides what a record means.
 //!
 //! | file | receives |
 //! |---|---|
 //! | `envelopes` | `POST /v1/envelopes`: NDJSON, a JSON array, one object |
 //! | `otlp_http` | `POST /v1/traces`, `/v1/logs`: protobuf and JSON |
 //! | `otlp_grpc` | the same over gRPC |
-//! | `otlp/` | reads OTLP bytes into the views of `classifier::telemetry` |
-//! | `files` | log files, which it reads itself, and archives |
+//! | `otlp/` | decodes OTLP bytes into the views of `classifier::telemetry` |
+//! | `files` | log files and archives, which it reads from disk |
 //! | `stdin` | lines of standard input |
-//! | `server` | connections: accepts, bounds, drains |
+//! | `server` | connections: accepts, limits and drains them |
 //!
 //! What must always hold:
-//! - No request is looked at before the gate has let it in.
-//! - Every request passes `IngestService::pass`, so the limits and the counting are the same for all.
-//! - A rejection is counted once: here when it happened before `submit`, by the pipeline after.
-//! - Memory is taken from the pipeline's room *before* bytes are kept, never after.
+//! - No request is processed before it is authenticated and authorized.
+//! - Every request goes through `IngestService::pass`, so that limits and counters are the same for all.
+//! - A rejection is counted once: here if it happens before `submit`, by the pipeline if it happens later.
+//! - Memory permits are acquired *before* bytes are buffered, never after.
 
 pub mod envelopes;
 pub mod files;
@@ -48,18 +49,18 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// What receivers need of the pipeline: their only way in, and the seam where tests put another.
+/// The part of the pipeline that receivers use: their only access to it, which tests replace.
 pub trait IngestPipeline: Clone + Send + Sync + 'static {
-    /// The bounds in force.
+    /// Returns the limits in force.
     fn limits(&self) -> &Limits;
 
-    /// Room for bodies, a permit a KiB.
+    /// Returns the semaphore that bounds the memory of all bodies; one permit stands for one KiB.
     fn room(&self) -> &Arc<Semaphore>;
 
-    /// Takes a request; when this returns `Ok`, what it held is durable.
+    /// Stores the records of a request. When this returns `Ok`, they are durable.
     fn submit(&self, request: Request) -> impl Future<Output = Result<IngestResponse, Rejection>> + Send;
 
-    /// Counts a request that was refused before it was submitted.
+    /// Counts a request that was rejected before it was submitted.
     fn refused(&self, source: Source, rejection: &Rejection);
 }
 
@@ -81,7 +82,7 @@ impl IngestPipeline for Pipeline {
     }
 }
 
-/// What is served on the two ports that take telemetry in.
+/// The routes of the two ports that receive telemetry.
 pub struct Routers {
     /// OTLP over HTTP, and envelopes: port 4318.
     pub http: Router,
@@ -89,7 +90,8 @@ pub struct Routers {
     pub grpc: Router,
 }
 
-/// The receivers of one pipeline, for those whom the gate lets in. They share one bound on the number of requests.
+/// Builds the receivers of one pipeline, for clients with the ingest scope. They share one limit on concurrent
+/// requests.
 pub fn routers(intake: impl IngestPipeline, authenticator: &Arc<Authenticator>) -> Routers {
     let door = IngestService::new(intake);
     let http = envelopes::routes().merge(otlp_http::routes()).fallback(otlp_http::unknown);
@@ -109,7 +111,7 @@ pub fn routers(intake: impl IngestPipeline, authenticator: &Arc<Authenticator>) 
     Routers { http: http.with_state(door.clone()), grpc: grpc.with_state(door) }
 }
 
-/// What somebody is told whom the gate does not let in.
+/// Returns the rejection for a client that authentication or authorization denied.
 fn refusal_of(denial: &Denial) -> Rejection {
     let reason = match denial.reason {
         auth::DenialReason::CrossSite => RejectionReason::CrossSite,
@@ -119,7 +121,7 @@ fn refusal_of(denial: &Denial) -> Rejection {
     Rejection::new(reason, denial.to_string())
 }
 
-/// A request whose head is in order: all that is left is its body.
+/// A request whose head was checked and whose body was not read yet.
 struct RequestHead {
     source: Source,
     encoding: Encoding,
@@ -129,11 +131,11 @@ struct RequestHead {
     bounds: body::Bounds,
 }
 
-/// The one way from a socket to the pipeline.
+/// The service through which every request reaches the pipeline.
 #[derive(Clone)]
 struct IngestService<I> {
     intake: I,
-    /// Requests that are being read or wait for the log.
+    /// One permit for each request whose body may be read or that may wait for the pipeline.
     slots: Arc<Semaphore>,
 }
 
@@ -147,7 +149,7 @@ impl<I: IngestPipeline> IngestService<I> {
         self.intake.limits()
     }
 
-    /// Collects the body and submits it. Either way the request has been counted when this returns.
+    /// Collects the body and submits it. The request has been counted when this returns, accepted or rejected.
     async fn pass(&self, asked: RequestHead, body: Body) -> Result<IngestResponse, Rejection> {
         let source = asked.source;
         let (_slot, request) = match self.admit(asked, body).await {
@@ -157,7 +159,7 @@ impl<I: IngestPipeline> IngestService<I> {
         self.intake.submit(request).await
     }
 
-    /// Counts a rejection that happens before `submit`; all of them come through here.
+    /// Counts a rejection that happens before `submit`, and returns it. All such rejections go through here.
     fn refuse(&self, source: Source, rejection: Rejection) -> Rejection {
         self.intake.refused(source, &rejection);
         rejection
@@ -169,7 +171,7 @@ impl<I: IngestPipeline> IngestService<I> {
         body: Body,
     ) -> Result<(OwnedSemaphorePermit, Request), Rejection> {
         let RequestHead { source, encoding, read, defaults, idempotency_key, bounds } = asked;
-        // Before a slot is waited for: a request that announces too much never costs one.
+        // This comes before the wait for a slot: a request that announces too large a body never takes one.
         bounds.check_announced()?;
         let frame = bounds.frame;
         let slot = self.slot().await?;
@@ -209,8 +211,8 @@ impl<I: IngestPipeline> IngestService<I> {
     }
 }
 
-/// Counts a request whose sender hangs up while its body is read: the server then drops the handler, and
-/// nobody else would know.
+/// Counts a request whose sender disconnects while its body is read: the server then drops the handler, and nothing
+/// else would count the request.
 struct Unanswered<'a, I: IngestPipeline> {
     intake: &'a I,
     source: Source,
@@ -231,7 +233,7 @@ impl<I: IngestPipeline> Drop for Unanswered<'_, I> {
     }
 }
 
-/// A response's body.
+/// Converts bytes to a response body.
 fn body_of(bytes: impl Into<Bytes>) -> Body {
     Body::from(bytes.into())
 }

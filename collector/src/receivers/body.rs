@@ -1,8 +1,8 @@
-//! Collects a request's body within its bounds.
+//! Collects the body of a request within its limits.
 //!
-//! What must always hold: bytes are kept only once room for them was taken, so all bodies together stay under
-//! `Limits::inflight_bytes`; a sender holds room for what it has sent, never for what it announced; and every
-//! wait ends.
+//! What must always hold: bytes are buffered only after permits for them were acquired, so that all bodies together
+//! stay under `Limits::inflight_bytes`; a sender holds permits for the bytes that it has sent, not for those that it
+//! announced; and every wait has a timeout.
 
 use super::grpc_frame::{Frame, PREFIX};
 use crate::pipeline::Encoding;
@@ -18,26 +18,26 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A permit of the room.
+/// The number of bytes that one permit stands for.
 const PERMIT_BYTES: usize = 1 << 10;
-/// Room is taken in steps of this many bytes, so that a body of many small frames does not take it in many
-/// small steps.
+/// Permits are acquired for this many bytes at a time, so that a body of many small frames does not acquire them one by
+/// one.
 const STEP_BYTES: usize = 64 << 10;
-/// The buffer begins no larger than this, whatever was announced.
+/// The largest initial capacity of the buffer, whatever length was announced.
 const FIRST_BUFFER_BYTES: usize = 1 << 20;
 
-/// What a body may be.
+/// The limits of a body.
 pub(crate) struct Bounds {
-    /// The most bytes it may have.
+    /// The largest number of bytes it may have.
     pub(crate) limit: usize,
-    /// How many the sender announced.
+    /// The number of bytes that the sender announced.
     pub(crate) announced: Option<u64>,
-    /// The body is one message in a frame, whose first bytes say how long it is.
+    /// Set if the body is one gRPC frame, whose first bytes give its length.
     pub(crate) frame: Option<Frame>,
 }
 
 impl Bounds {
-    /// The bounds of a body over plain HTTP.
+    /// Returns the limits of a body over plain HTTP.
     pub(crate) fn of_http(headers: &HeaderMap, encoding: Encoding, limits: &Limits) -> Self {
         let limit = match encoding {
             Encoding::Identity => limits.body_bytes,
@@ -47,7 +47,7 @@ impl Bounds {
         Self { limit, announced, frame: None }
     }
 
-    /// Refuses what announces too much before a byte of it is read.
+    /// Rejects a body whose announced length is too large, before any of it is read.
     pub(crate) fn check_announced(&self) -> Result<(), Rejection> {
         match self.announced {
             Some(bytes) if bytes > self.limit as u64 => Err(too_large(bytes, self.limit)),
@@ -56,7 +56,7 @@ impl Bounds {
     }
 }
 
-/// The whole body, and the room that it takes.
+/// Collects the whole body; returns it with the permits for its memory.
 pub(crate) async fn collect<B>(
     body: B,
     bounds: Bounds,
@@ -86,15 +86,15 @@ where
 /// The part of a body that has arrived.
 struct Collecting<'a> {
     bounds: Bounds,
-    /// The limit is the length of the one message that may come.
+    /// True once a frame prefix was read: `bounds.limit` is then the exact length of the one frame.
     exact: bool,
     admission_wait: Duration,
     retry_after: Duration,
     room: &'a Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
-    /// The first frame; most bodies have no other, and are not copied.
+    /// The first frame of data. Most bodies have only one, which is then not copied.
     first: Bytes,
-    /// All frames, once there is a second one.
+    /// All frames of data, once there is a second one.
     joined: BytesMut,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Collecting<'a> {
         self.joined.extend_from_slice(&data);
     }
 
-    /// As soon as a frame says how long it is, that becomes the limit.
+    /// Makes the length of a gRPC frame the limit as soon as its prefix has arrived.
     fn read_prefix(&mut self) -> Result<(), Rejection> {
         let (Some(frame), false) = (self.bounds.frame, self.exact) else { return Ok(()) };
         if self.length() < PREFIX {
@@ -171,7 +171,7 @@ impl<'a> Collecting<'a> {
         too_large(length as u64, self.bounds.limit)
     }
 
-    /// Takes room until the held room covers `length` bytes, and a step ahead if more may follow.
+    /// Acquires permits until they cover `length` bytes, and one step ahead if more may follow.
     async fn take_room(&mut self, length: usize) -> Result<(), Rejection> {
         let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         if length <= held * PERMIT_BYTES {
@@ -196,7 +196,7 @@ impl<'a> Collecting<'a> {
         Ok(())
     }
 
-    /// Gives back the room that was taken ahead.
+    /// Returns the body and its permits, after releasing the permits that were acquired ahead.
     fn finish(mut self) -> (Bytes, Vec<OwnedSemaphorePermit>) {
         let needed = self.length().div_ceil(PERMIT_BYTES);
         if let Some(held) = &mut self.held {
@@ -207,7 +207,7 @@ impl<'a> Collecting<'a> {
     }
 }
 
-/// The sender hung up in the middle of its body.
+/// Returns the rejection for a sender that disconnected before its body was complete.
 pub(crate) fn gone() -> Rejection {
     Rejection::new(RejectionReason::Gone, "the connection ended before the body did")
 }

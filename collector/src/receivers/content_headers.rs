@@ -1,11 +1,11 @@
-//! Content types and encodings: what heads say about bodies, read the same way by every receiver.
+//! Parses content types and encodings, the same way for every receiver.
 
 use crate::pipeline::Encoding;
 use crate::{Rejection, RejectionReason};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 
-/// The names of the encodings we read.
+/// The names of the supported encodings.
 const ENCODINGS: [(&str, Encoding); 4] = [
     ("identity", Encoding::Identity),
     ("gzip", Encoding::Gzip),
@@ -13,20 +13,20 @@ const ENCODINGS: [(&str, Encoding); 4] = [
     ("zstd", Encoding::Zstd),
 ];
 
-/// gRPC's name for the header.
+/// The header with the encoding of gRPC messages.
 pub(crate) const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
-/// How an HTTP body is compressed.
+/// Returns the compression of an HTTP body.
 pub(crate) fn content_encoding(headers: &HeaderMap) -> Result<Encoding, Rejection> {
     encoding(headers, &CONTENT_ENCODING)
 }
 
-/// How the compressed messages of a gRPC call are compressed.
+/// Returns the compression of those messages of a gRPC call that are flagged as compressed.
 pub(crate) fn grpc_encoding(headers: &HeaderMap) -> Result<Encoding, Rejection> {
     encoding(headers, &GRPC_ENCODING)
 }
 
-/// One encoding, or none: bodies that are compressed twice are not read.
+/// Returns the one encoding that a header names, or `Identity`. Bodies that are compressed twice are rejected.
 fn encoding(headers: &HeaderMap, name: &HeaderName) -> Result<Encoding, Rejection> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(Encoding::Identity) };
@@ -45,13 +45,13 @@ fn encoding(headers: &HeaderMap, name: &HeaderName) -> Result<Encoding, Rejectio
     }
 }
 
-/// The content type without its parameters, in lower case; empty when there is none.
+/// Returns the content type without its parameters, in lower case; empty if there is none.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?")).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A sender's text as a message shows it: short, and nothing that a terminal would obey.
+/// Quotes a sender's text for a message: it is shortened, and its control characters are escaped.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 80;
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();

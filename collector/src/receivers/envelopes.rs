@@ -2,9 +2,9 @@
 //!
 //! One bad line never fails the good ones: it is listed in the answer, and the rest is stored.
 //!
-//! What a body is, is told by how it starts. That is right for a whole document and wrong for a piece that was cut out of
-//! a log: when its first line happens to be `[INFO] starting`, all the rest would be taken for a broken array. So whoever
-//! sends pieces says that they are [`LINES`], and then every line is a record, whatever it starts with.
+//! What a body is, is told by how it starts. That is right for a whole document and wrong for a piece that was cut out
+//! of a log: when its first line happens to be `[INFO] starting`, all the rest would be taken for a broken array. So
+//! whoever sends pieces says that they are [`LINES`], and then every line is a record, whatever it starts with.
 
 pub(super) mod record_splitter;
 mod request;

@@ -1,9 +1,9 @@
 //! Log files, which we read ourselves: those that patterns match, as they grow, rotate, and are packed.
 //!
 //! A text is known by what it holds and not by its name: a hash of everything that was read from it (`chain`), which is
-//! stored in the log in the same record as the rows that were read. So whatever happens to us, a line is stored once; and
-//! whatever happens to the file (renamed, copied and emptied, packed, deleted), what was read is known again under its
-//! new name, and what was not is read.
+//! stored in the log in the same record as the rows that were read. So whatever happens to us, a line is stored once;
+//! and whatever happens to the file (renamed, copied and emptied, packed, deleted), what was read is known again under
+//! its new name, and what was not is read.
 //!
 //! | file | |
 //! |---|---|

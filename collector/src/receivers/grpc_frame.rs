@@ -1,16 +1,16 @@
-//! gRPC's frame of a message: a flag that says whether it is compressed, four bytes of length, the message.
+//! The frame of a gRPC message: one byte that flags compression, four bytes of length, then the message.
 
 use crate::pipeline::Encoding;
 use crate::{Limits, Rejection, RejectionReason};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// The flag and the length.
+/// The length of a frame's prefix: the flag and the message length.
 pub(crate) const PREFIX: usize = 5;
 
-/// What one call's frame may be.
+/// The encoding and size limits of the frame of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// How the message is compressed, if it is.
+    /// The compression of the message if its flag is set.
     encoding: Encoding,
     compressed_bytes: usize,
     body_bytes: usize,
@@ -22,12 +22,12 @@ impl Frame {
         Self { encoding, compressed_bytes, body_bytes }
     }
 
-    /// The longest frame there may be, whatever its prefix says.
+    /// Returns the largest size of any frame, before its prefix is known.
     pub(crate) fn limit(&self) -> usize {
         PREFIX.saturating_add(self.compressed_bytes.max(self.body_bytes))
     }
 
-    /// The length of the whole frame, from its first bytes; refused before another byte is read.
+    /// Returns the length of the whole frame from its first bytes, so that one that is too large is rejected at once.
     pub(crate) fn length(&self, bytes: &[u8]) -> Result<usize, Rejection> {
         let (encoding, length) = self.prefix(bytes)?;
         let limit = match encoding {
@@ -41,7 +41,7 @@ impl Frame {
         Ok(PREFIX + length)
     }
 
-    /// The message inside a frame that has ended, and how it is compressed.
+    /// Returns the message of a complete frame, and its compression.
     pub(crate) fn open(&self, mut frame: Bytes) -> Result<(Bytes, Encoding), Rejection> {
         let (encoding, length) = self.prefix(&frame)?;
         let message = frame.split_off(PREFIX);
@@ -68,7 +68,7 @@ impl Frame {
     }
 }
 
-/// A message in its frame, not compressed.
+/// Returns a frame that contains `message` uncompressed.
 pub(crate) fn framed(message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(PREFIX + message.len());
     frame.put_u8(0);

@@ -1,4 +1,4 @@
-//! Answers over plain HTTP: what every receiver's rejections have in common.
+//! Responses over plain HTTP, and the headers that rejections of all receivers have in common.
 
 use crate::receivers::body_of;
 use crate::{Rejection, RejectionReason};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
-/// A response with a body of one content type.
+/// Builds a response with a status, a content type and a body.
 pub(crate) fn reply(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response {
     let mut response = Response::new(body_of(body));
     *response.status_mut() = status;
@@ -15,7 +15,8 @@ pub(crate) fn reply(status: StatusCode, content_type: &'static str, body: impl I
     response
 }
 
-/// A rejection's response: its status, when to come back, and which method would have done.
+/// Builds the response to a rejection: its status, and the `Retry-After`, `WWW-Authenticate` or `Allow` header it
+/// needs.
 pub(crate) fn refused(rejection: &Rejection, content_type: &'static str, body: impl Into<Bytes>) -> Response {
     let status = StatusCode::from_u16(rejection.reason.http_status());
     let mut response = reply(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), content_type, body);
@@ -31,7 +32,7 @@ pub(crate) fn refused(rejection: &Rejection, content_type: &'static str, body: i
     response
 }
 
-/// `Retry-After` counts in whole seconds; a fraction is rounded up, and zero would mean a busy loop.
+/// Returns the value of `Retry-After` in whole seconds: rounded up, and at least 1, because 0 would cause a busy loop.
 fn retry_seconds(rejection: &Rejection) -> Option<u64> {
     let after = rejection.retry_after?;
     Some(after.as_secs().saturating_add(u64::from(after.subsec_nanos() > 0)).max(1))

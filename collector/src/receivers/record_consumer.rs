@@ -1,33 +1,34 @@
-//! What a reader of bodies hands its records to.
+//! The trait that receives the records that body readers decode.
 //!
-//! Readers are pure: they know this trait and nothing of the pipeline, so they are tested without it.
+//! Readers are pure: they depend on this trait and not on the pipeline, so they are tested without it.
 
 use crate::Limits;
 use crate::pipeline::{CallPoint, RecordSink};
 use classifier::telemetry::{LogRecord, Resource, Span};
 
-/// Takes records one by one. `number` is a record's place in its body, from 1: the line, the element of the
-/// array, the span or log record.
+/// Receives records one by one. `number` is the position of a record in its body, from 1: the line, the element of the
+/// array, the span or the log record.
 pub(crate) trait RecordConsumer {
-    /// The bounds in force.
+    /// Returns the limits in force.
     fn limits(&self) -> &Limits;
 
-    /// A line of an envelope log.
+    /// Receives a line of an envelope log.
     fn line(&mut self, number: u64, line: &[u8]);
 
-    /// A span.
+    /// Receives a span.
     fn span(&mut self, span: &Span<'_>, resource: &Resource<'_>);
 
-    /// A log record.
+    /// Receives a log record.
     fn log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>);
 
-    /// A data point of a histogram of calls.
+    /// Receives a data point of a histogram of call durations.
     fn call_point(&mut self, point: &CallPoint<'_>, resource: &Resource<'_>);
 
-    /// Data points of metrics that tell of no calls.
+    /// Counts data points of metrics that do not measure calls.
     fn ignore_points(&mut self, count: u64);
 
-    /// A record that cannot be read. `reason` is a word of a closed list, `sample` is what came.
+    /// Receives a record that cannot be decoded. `reason` is a word of a closed list; `sample` is the raw text of the
+    /// record.
     fn reject(&mut self, number: u64, reason: &'static str, detail: String, sample: &[u8]);
 }
 

@@ -1,8 +1,8 @@
 //! The HTTP server of the listeners: HTTP/1.1 and HTTP/2 on one port, with or without TLS.
 //!
 //! [`auth::listener`] accepts the connections, limits and counts them, and drains them at shutdown. What must also hold
-//! here: a connection that does nothing costs its permit for a bounded time, and health probes have a few connections of
-//! their own when all others are taken.
+//! here: a connection that does nothing costs its permit for a bounded time, and health probes have a few connections
+//! of their own when all others are taken.
 
 mod timeout_stream;
 
@@ -171,8 +171,8 @@ async fn encrypt(mut stream: TcpStream, tls: &Tls, limit: Duration) -> io::Resul
     }
 }
 
-/// Sends a response, and reads what still comes for a moment: a plain close would reset the connection before the client
-/// has read the response.
+/// Sends a response, and reads what still comes for a moment: a plain close would reset the connection before the
+/// client has read the response.
 async fn send_and_close(stream: &mut TcpStream, text: &[u8]) -> io::Result<()> {
     stream.write_all(text).await?;
     stream.shutdown().await?;

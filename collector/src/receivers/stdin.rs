@@ -1,12 +1,13 @@
-//! Lines of standard input: `app | faultline serve --stdin`, and with `--tee` on to standard output unchanged.
+//! Reads lines of standard input: `app | faultline serve --stdin`. With `--tee` it also copies them unchanged to
+//! standard output.
 //!
-//! There is no position in a pipe: what was read and is not stored when the process is killed is lost. So what comes is
-//! stored at once, and not gathered.
+//! A pipe has no offset to resume from: input that was read but not stored is lost when the process is killed. So input
+//! is stored as soon as it arrives, not collected into larger batches.
 //!
 //! What must always hold:
-//! - With a tee, bytes are passed on before anything else happens to them.
-//! - Without one, a pipe that is read slowly makes its writer wait, as pipes do, and nothing is lost. With one, somebody
-//!   else waits for what we pass on: when there was no room for five seconds, lines are dropped, counted, and warned of.
+//! - With `--tee`, bytes are written to the output before anything else happens to them.
+//! - Without `--tee`, a full pipeline blocks the writer of the pipe, and nothing is lost. With `--tee`, the reader of
+//!   the output must not be blocked: lines that cannot be stored within five seconds are dropped, counted and logged.
 
 use crate::pipeline::{Defaults, Encoding, IngestResponse, Pipeline, Request};
 use crate::receivers::envelopes::read_lines;
@@ -17,22 +18,22 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// How long lines that were passed on may wait for room before they are dropped.
+/// With `--tee`, lines are dropped if they cannot be stored within this time.
 const DROP_AFTER: Duration = Duration::from_secs(5);
-/// The same when the lines before were dropped: whoever waits for what we pass on must not wait again and again.
+/// The same timeout after lines were dropped: it is short, so that the reader of the output is not delayed repeatedly.
 const DROP_AFTER_DROPPING: Duration = Duration::from_millis(20);
-/// As much as is read at once.
+/// The number of bytes that one read may return.
 const STEP: usize = 64 << 10;
 
-/// Where lines of standard input go.
+/// Reads standard input and submits its lines to the pipeline.
 pub struct StdinReceiver {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// The service of lines that name none.
+    /// The service of lines that do not name one.
     pub service: Option<String>,
-    /// Pass everything on to the output.
+    /// True if all input is copied to the output.
     pub tee: bool,
-    /// Where to wait for the pipeline.
+    /// The runtime on which requests to the pipeline run.
     pub runtime: Handle,
 }
 
@@ -40,14 +41,14 @@ pub struct StdinReceiver {
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// The rest of a line that was refused for its length is passed over.
+    /// True while the rest of a line that was too long is skipped.
     in_long_line: bool,
-    /// The lines before were dropped.
+    /// True if the previous lines were dropped.
     is_dropping: bool,
 }
 
 impl StdinReceiver {
-    /// Reads to the end of the input. Blocks.
+    /// Reads and stores the input until it ends. This blocks.
     pub fn run(&self, mut input: impl Read, mut output: impl Write) {
         let mut pending = Pending::default();
         let mut tee = self.tee;
@@ -75,7 +76,7 @@ impl StdinReceiver {
         tracing::info!("standard input has ended");
     }
 
-    /// Stores the whole records, and keeps the rest.
+    /// Stores the complete records and keeps the rest.
     fn store(&self, pending: &mut Pending, after: InputState) {
         let longest = self.pipeline.max_line_bytes() + 1;
         if pending.in_long_line {
@@ -98,7 +99,7 @@ impl StdinReceiver {
         }
     }
 
-    /// Stores lines; tries again while they are refused for now. False when they were dropped.
+    /// Stores lines and retries while the rejection is temporary. Returns false if they were dropped.
     fn deliver(&self, body: &Bytes, patience: Duration) -> bool {
         let counters = &self.pipeline.counters().stdin;
         let began = Instant::now();
@@ -121,7 +122,7 @@ impl StdinReceiver {
         false
     }
 
-    /// None when there was no answer in time; what was on its way may be stored all the same.
+    /// Submits lines once. Returns `None` on timeout; the lines may have been stored all the same.
     async fn try_once(&self, body: Bytes, left: Duration) -> Option<Result<IngestResponse, Rejection>> {
         let delivery = submit(self.pipeline.clone(), self.request(body));
         if self.tee { tokio::time::timeout(left, delivery).await.ok() } else { Some(delivery.await) }

@@ -1,4 +1,4 @@
-//! A pipeline for tests: takes what it is given, answers as it is told, and remembers both.
+//! A pipeline for tests: it returns a configured result, and records requests and rejections.
 
 use crate::pipeline::{Defaults, Encoding, IngestResponse, Request};
 use crate::receivers::{IngestPipeline, Routers, routers};
@@ -94,12 +94,12 @@ impl IngestPipeline for Fake {
     }
 }
 
-/// What a scripted body does next.
+/// One step of a scripted body.
 pub(crate) enum Step {
     Data(&'static [u8]),
     Wait(Duration),
     Fail,
-    /// It must not come to this.
+    /// Fails the test: the body must not be read this far.
     Panic,
 }
 
@@ -141,17 +141,17 @@ impl http_body::Body for Script {
     }
 }
 
-/// Sends one request to a router, without a socket.
+/// Sends one request to a router without a socket, and returns the response.
 pub(crate) async fn call(mut router: axum::Router, request: http::Request<Body>) -> Response {
     router.call(request).await.unwrap()
 }
 
-/// The whole body of a response.
+/// Returns the whole body of a response.
 pub(crate) async fn bytes(response: Response) -> Vec<u8> {
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
 }
 
-/// The body of a response, as JSON.
+/// Returns the body of a response as JSON.
 pub(crate) async fn json(response: Response) -> serde_json::Value {
     serde_json::from_slice(&bytes(response).await).unwrap()
 }

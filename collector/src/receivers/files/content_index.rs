@@ -1,8 +1,8 @@
 //! All texts that are known: those that are being read, and those that were.
 //!
 //! They come from two places. The log has the position of a text beside the rows that were read up to it, so that both
-//! are durable or neither is; but rows are flushed and positions forgotten after a day or two. So they are also written to
-//! `files.json` in the data directory now and then, and at a start the further of the two counts.
+//! are durable or neither is; but rows are flushed and positions forgotten after a day or two. So they are also written
+//! to `files.json` in the data directory now and then, and at a start the further of the two counts.
 //!
 //! What always holds: `files.json` never claims more than is durable; it is written whole or not at all, and synced.
 

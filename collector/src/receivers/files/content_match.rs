@@ -1,7 +1,7 @@
 //! Which text a file holds that was not read before under this name or number.
 //!
-//! A file that was copied, or packed, is another file with the same text: it is known by what it holds. The text must be
-//! in it up to the very place to which it was read, or it must end before that place and agree as far as it goes.
+//! A file that was copied, or packed, is another file with the same text: it is known by what it holds. The text must
+//! be in it up to the very place to which it was read, or it must end before that place and agree as far as it goes.
 //!
 //! What always holds: nothing is skipped that was not read before, unless two logs of one family begin with the same
 //! bytes and one of them held nothing else: of those with the same name it takes a kibibyte (`rotation::must_agree`).

@@ -1,6 +1,7 @@
 //! A text: what was read from a file, by whatever name, and how far.
 //!
-//! It is known by its content up to the place it was read to. The number of the file's inode only says where to look first.
+//! It is known by its content up to the place it was read to. The number of the file's inode only says where to look
+//! first.
 
 use super::rolling_hash::{Checkpoints, HashState, RollingHash};
 use super::rotation;

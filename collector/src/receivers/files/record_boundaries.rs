@@ -1,10 +1,11 @@
 //! Finds whole records in the newest bytes of a text: lines, and JSON that was written over several lines.
 //!
-//! JSON has no line break inside a string, so one between its parts is only white space: it becomes a blank, and the record
-//! a line like any other. Whoever reads the lines later need not know.
+//! JSON has no line break inside a string, so one between its parts is only white space: it becomes a blank, and the
+//! record a line like any other. Whoever reads the lines later need not know.
 //!
 //! What always holds:
-//! - What is cut off ends where a line does, unless the text is over or its last line is whole JSON that nobody went on with.
+//! - What is cut off ends where a line does, unless the text is over or its last line is whole JSON that nobody went on
+//!   with.
 //! - The work is linear: lines that were tried in vain as one record are not tried again.
 //! - A record that is not whole within [`MAX_MULTILINE_BYTES`] bytes is taken for the lines it is written in.
 

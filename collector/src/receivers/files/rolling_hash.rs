@@ -1,9 +1,9 @@
 //! A hash of everything before an offset in a file, built so that a restart can continue from it.
 //!
-//! The content is hashed in blocks, and each block is hashed together with the hash of all blocks before it. Whoever knows
-//! where the last block began, and the hash before that block, needs to read only that block to find out whether a file
-//! still holds what was read from it. At every power of two the hash is kept as a *checkpoint*: checkpoints identify a
-//! copy that ends before the offset.
+//! The content is hashed in blocks, and each block is hashed together with the hash of all blocks before it. Whoever
+//! knows where the last block began, and the hash before that block, needs to read only that block to find out whether
+//! a file still holds what was read from it. At every power of two the hash is kept as a *checkpoint*: checkpoints
+//! identify a copy that ends before the offset.
 //!
 //! What always holds: the same bytes give the same hash, however they were split when they arrived. The last block is
 //! never empty unless the content is.

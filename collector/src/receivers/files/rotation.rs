@@ -1,10 +1,12 @@
 //! What names of log files tell: which belong together by rotation, what is packed, and whose log it is.
 //!
-//! What always holds: names never decide alone that two files hold the same text; they decide how much of it must agree.
+//! What always holds: names never decide alone that two files hold the same text; they decide how much of it must
+//! agree.
 
 use std::path::Path;
 
-/// `FileReceiver` of the same family are taken for the same text only when this much of it agrees: many logs begin alike.
+/// `FileReceiver` of the same family are taken for the same text only when this much of it agrees: many logs begin
+/// alike.
 const SAME_NAME_MATCH_BYTES: u64 = 1 << 10;
 /// So many digits are a date.
 const MIN_DATE_DIGITS: usize = 6;
@@ -27,8 +29,8 @@ pub(super) fn packing(path: &Path) -> Option<Compression> {
     }
 }
 
-/// How many bytes of a text must be found in a file, so that it is taken for that text; none when it never is. The names
-/// are those that the text has had.
+/// How many bytes of a text must be found in a file, so that it is taken for that text; none when it never is. The
+/// names are those that the text has had.
 pub(super) fn must_agree(file: &Path, text: &Path, first_name: &str) -> Option<u64> {
     if file.parent() != text.parent() {
         return None;

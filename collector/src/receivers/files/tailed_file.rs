@@ -2,8 +2,8 @@
 //!
 //! What always holds:
 //! - Nothing is read past what was delivered: a batch that was refused is read once more.
-//! - Before anything is read on, the bytes before it are compared with those that were read: a file that was emptied and
-//!   written anew is noticed even when it has grown past the old place.
+//! - Before anything is read on, the bytes before it are compared with those that were read: a file that was emptied
+//!   and written anew is noticed even when it has grown past the old place.
 
 use super::file_content::{FileContent, FileStamp};
 use super::file_reader::{FileReader, stamp};

@@ -151,7 +151,8 @@ impl<D: DeliveryTarget> Tailer<D> {
         self.steady.retain(|id, _| ids.contains(id));
         self.troubled.retain(|path, _| found.iter().any(|file| file.path == *path));
         let new = self.follow_names(found);
-        // First those that were read before, so that nothing is taken for a copy that is what it seems to be copied from.
+        // First those that were read before, so that nothing is taken for a copy that is what it seems to be copied
+        // from.
         let (old, new): (Vec<_>, Vec<_>) =
             new.into_iter().partition(|file| !self.known.of_inode(file.id.inode).is_empty());
         let waiting = old.into_iter().chain(new).filter(|file| !self.admit(file, now)).count();

@@ -1,4 +1,5 @@
-//! `FileReceiver` that live as log files do, read in rounds whose time the test makes: every line comes once, whatever happens.
+//! `FileReceiver` that live as log files do, read in rounds whose time the test makes: every line comes once, whatever
+//! happens.
 
 mod archives;
 mod failures;

@@ -9,8 +9,8 @@ pub(super) struct Timeouts {
     pub(super) poll_interval: Duration,
     /// The pause between two searches for files that match the patterns.
     pub(super) discovery_interval: Duration,
-    /// After a file has not changed for this long, an incomplete record is no longer waited for, and a last line that is
-    /// complete JSON needs no newline.
+    /// After a file has not changed for this long, an incomplete record is no longer waited for, and a last line that
+    /// is complete JSON needs no newline.
     pub(super) quiet_after: Duration,
     /// A file that was renamed or deleted is read until nobody has written to it for this long.
     pub(super) rotated_linger: Duration,

@@ -1,4 +1,4 @@
-//! `RecordConsumer` for tests: what a reader handed over, written down.
+//! A [`RecordConsumer`] for tests, which stores everything that a reader passes to it.
 
 use super::RecordConsumer;
 use crate::Limits;
@@ -9,9 +9,9 @@ use classifier::telemetry::{LogRecord, Resource, Span};
 pub(crate) struct TestConsumer {
     pub(crate) limits: Limits,
     pub(crate) lines: Vec<(u64, String)>,
-    /// Spans and log records with their resource, as `Debug` writes them: every field of the view.
+    /// Spans, log records and call points with their resource, in `Debug` format, which shows every field of the view.
     pub(crate) signals: Vec<String>,
-    /// Data points that tell of no calls.
+    /// The number of data points that do not measure calls.
     pub(crate) ignored: u64,
     pub(crate) rejected: Vec<(u64, &'static str, String)>,
 }

@@ -3,8 +3,8 @@
 //! hyper times a head from the moment a connection falls idle, so one bound would have to serve both the idle
 //! and the slow. Here a head is timed from its first byte. And when hyper closes a connection whose sender is
 //! still writing (a body that was refused unread), what still comes is read and dropped for a moment: a plain
-//! close would reset the connection, and the sender would never see why it was refused. A peer that does not read what it is
-//! sent is let go after a while.
+//! close would reset the connection, and the sender would never see why it was refused. A peer that does not read what
+//! it is sent is let go after a while.
 
 use std::io;
 use std::pin::Pin;
