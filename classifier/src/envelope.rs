@@ -1,12 +1,11 @@
-//! Finding envelopes: what a record says, under whatever wrappers a logger or a protocol put around it.
+//! Search for envelopes in a record, through the wrappers that loggers and protocols put around them.
 //!
 //! A record may be an envelope itself, or hold one in a field, or as JSON text in a string: double-encoded
-//! envelopes are the normal case over MCP. Every shape we know has a function of its own here; the first
-//! that fits is taken.
+//! envelopes are the normal case over MCP. Each known shape has its own function; the first one that matches
+//! is used.
 //!
-//! What always holds: at most a fixed number of wrappers is opened, each with a parser of its own, so that
-//! the work is bounded by the size of the record; **hidden** is decided here, and only a span's own status
-//! overrules it.
+//! Invariants: at most a fixed number of wrappers is opened, each with its own parser, so the work is bounded
+//! by the size of the record; **hidden** is decided here, and only a span's own status overrides it.
 
 mod api_shapes;
 mod captured;
@@ -49,38 +48,38 @@ const WRAPPERS: [EnvelopeKey; 10] = [
     EnvelopeKey::Log,
 ];
 
-/// Where an envelope was found, and what was said around it.
+/// The context of an envelope: the objects around it and the fields gathered from them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'t> {
-    /// The outermost object: attributes come from it.
+    /// The outermost object, from which attributes are taken.
     pub(crate) record: Option<Json<'t>>,
-    /// Whether it has any.
+    /// True if the record may have attributes.
     pub(crate) has_attributes: bool,
     /// The object that holds the envelope.
     pub(crate) envelope: Option<Json<'t>>,
-    /// The context fields gathered on the way in; the outer ones hold.
+    /// The context fields gathered from the enclosing objects; outer fields take precedence.
     pub(crate) fields: &'t ContextFields<'t>,
-    /// The way here led through a reply that its protocol calls a success.
+    /// True if the envelope lies inside a reply that its protocol reports as a success.
     pub(crate) hidden: bool,
-    /// The place in a batch.
+    /// The position of the item in its batch.
     pub(crate) batch_index: Option<i64>,
-    /// The operation that a batch names for this item.
+    /// The operation that the batch names for this item.
     pub(crate) operation: Option<&'t str>,
-    /// The id that a protocol gives to the request.
+    /// The id that the protocol assigns to the request.
     pub(crate) request_id: Option<Json<'t>>,
-    /// The hash of the arguments of the request, when the request was seen.
+    /// The hash of the request's arguments, if the request was seen.
     pub(crate) arguments: Option<TokenHash>,
     pub(crate) level: Level,
 }
 
-/// What kind of place an object stands in: it decides how much a failure has to show.
+/// The position of an object in a record, which decides how much evidence a failure needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     /// The record itself.
     Record,
-    /// Something that a logger or a protocol wrapped.
+    /// A value inside a wrapper of a logger or a protocol.
     Wrapped,
-    /// What a tool returned without saying that it failed: any JSON and any text may stand there.
+    /// Data that a tool returned without an error flag; it may be any JSON or any text.
     ToolData,
 }
 
@@ -99,28 +98,28 @@ impl Scope<'_> {
     };
 }
 
-/// Takes what is found, while the record is still in memory.
+/// Receives the findings of a search while the record is still in memory.
 pub(crate) trait EnvelopeVisitor {
     fn on_failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>);
     fn on_success(&mut self, success: Success, scope: &Scope<'_>);
     fn on_audit(&mut self, event: &AuditEvent, record: Json<'_>, scope: &Scope<'_>);
-    /// What holds nothing of ours.
+    /// Called when no envelope was recognized, with the reason.
     fn on_unrecognized(&mut self, reason: UnrecognizedReason);
 }
 
-/// Looks through one record.
+/// Searches one record for envelopes.
 pub(crate) struct EnvelopeFinder<'f, R> {
     pub(crate) registry: &'f Registry,
     pub(crate) names: &'f KeyNames,
     pub(crate) visitor: &'f mut R,
-    /// What the stream said before, when its caller keeps that.
+    /// The state kept from earlier records of the stream, if the caller tracks it.
     pub(crate) stream: Option<Stream<'f>>,
 }
 
-/// `Ok` when something was found and passed on; else why not.
+/// `Ok` if something was found and reported to the visitor; otherwise the reason why not.
 type SearchResult = Result<(), UnrecognizedReason>;
 
-/// Keeps the reason that tells more.
+/// Returns the more specific of two reasons; `a` if they are equally specific.
 fn more_specific(a: UnrecognizedReason, b: UnrecognizedReason) -> UnrecognizedReason {
     let weight = |reason: UnrecognizedReason| match reason {
         UnrecognizedReason::TooManyLevels => 2,
@@ -131,8 +130,8 @@ fn more_specific(a: UnrecognizedReason, b: UnrecognizedReason) -> UnrecognizedRe
 }
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// Looks at a whole record; what holds nothing is reported, never dropped. `scope` is what is known of
-    /// the record from around it.
+    /// Searches a whole record. A record without an envelope is reported as unrecognized, never dropped.
+    /// `scope` holds what is known about the record from outside it.
     pub(crate) fn search_record(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
         if value.is_array() {
             if value.items().next().is_none() {
@@ -147,7 +146,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     }
 
     fn search_record_item(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
-        // Only when nothing better was found is a bare HTTP status worth something.
+        // A bare HTTP status counts only if nothing better was found.
         let searched = if value.is_object() {
             let object = self.names.index(value);
             self.search_object(&object, scope, parsers).or_else(|reason| {
@@ -164,7 +163,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Looks at a value: an envelope, a wrapper, a batch, or any of these as text.
+    /// Searches a value: an envelope, a wrapper, a batch, or any of these as text.
     fn search(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         if let Some(text) = value.as_str() {
             return match scope.level {
@@ -186,7 +185,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.search_object(&self.names.index(value), scope, parsers)
     }
 
-    /// Looks at an object: an envelope, or a wrapper.
+    /// Searches an object, which may be an envelope or a wrapper.
     fn search_object(
         &mut self,
         object: &IndexedObject<'_>,
@@ -211,7 +210,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// The context so far, with what an object and its `_meta` say.
+    /// Returns the outer context fields, completed from an object and its `_meta`.
     fn merge_meta<'s, 't>(
         &self,
         outer: &'s ContextFields<'t>,
@@ -226,7 +225,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Parses a text that looks like JSON and hands it on.
+    /// Parses a text that looks like JSON and calls `search` with the result.
     fn search_json_text(
         &mut self,
         text: &str,
@@ -244,10 +243,10 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             .unwrap_or(Err(UnrecognizedReason::NoEnvelope))
     }
 
-    /// The replies of an array; other arrays are data.
+    /// Searches the elements of an array that are replies; other elements are data.
     fn search_array(&mut self, array: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         let mut found = Err(UnrecognizedReason::NoEnvelope);
-        // A list that a tool returned is data, unless it is a list of replies to it or one reply.
+        // A list that a tool returned is data, except for JSON-RPC messages, JSON texts and a single object.
         let is_answer = |item: &Json<'_>| match scope.level {
             Level::ToolData => {
                 item.get("jsonrpc").is_some()
@@ -265,7 +264,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         found
     }
 
-    /// The shapes that an object can have by itself; `None` when it has none of them.
+    /// Matches the shapes that an object can have by itself; returns `None` if it has none of them.
     fn match_envelope(
         &mut self,
         object: &IndexedObject<'_>,
@@ -301,14 +300,14 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Some(Ok(()))
     }
 
-    /// Passes a failure on, or those of a batch that it stands for.
+    /// Reports a failure or, for a batch error, the failures of its items.
     fn report_failure(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) {
         if !self.report_batch_errors(failure, scope) {
             self.visitor.on_failure(failure, scope);
         }
     }
 
-    /// Tries the wrappers, then the shapes that are too weak to be tried before them.
+    /// Searches the wrappers, then tries the shapes that are too weak to take precedence over them.
     fn search_wrappers(
         &mut self,
         object: &IndexedObject<'_>,
@@ -338,15 +337,15 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             return Ok(());
         }
         if object.get(EnvelopeKey::Result).is_some() && object.get(EnvelopeKey::Id).is_some() {
-            // The bridge of agent-skills answers like JSON-RPC, but does not say so.
+            // The agent-skills bridge replies like JSON-RPC, but without a `jsonrpc` field.
             self.visitor.on_success(Success::new(Dialect::AgentSkills), scope);
             return Ok(());
         }
         Err(reason)
     }
 
-    /// An object that a tool returned: a reply inside it that claims to be one, or a shape that cannot be
-    /// mistaken for data.
+    /// Searches an object that a tool returned for a reply that claims to be one, or for a shape that cannot
+    /// be mistaken for data.
     fn search_tool_data(
         &mut self,
         object: &IndexedObject<'_>,
@@ -376,7 +375,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Opens one wrapper: an object costs a level, a text costs one by being parsed.
+    /// Searches one wrapped value. An object or array uses up one level here; a text uses one up when it is
+    /// parsed.
     fn search_nested(&mut self, value: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         if value.is_object() || value.is_array() {
             return match parsers.split_first_mut() {
@@ -388,7 +388,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.search(value, scope, parsers)
     }
 
-    /// Access-log style: a status is all there is, at the top or one wrapper down.
+    /// Searches for a bare HTTP status, as access logs have it: at the top level or in wrapped JSON text.
     fn search_http_status(
         &mut self,
         value: Json<'_>,
@@ -438,12 +438,12 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     }
 }
 
-/// An element of an array that is a document of its own: telemetry carries lists of texts only.
+/// Reports whether an array element is a JSON document as text: telemetry carries lists of texts only.
 fn is_json_text(item: Json<'_>) -> bool {
     item.as_str().is_some_and(looks_like_json)
 }
 
-/// An element of an array that answers a call, rather than being data.
+/// Reports whether an array element is a reply to a call, rather than data.
 fn is_reply(item: Json<'_>) -> bool {
     item.fields().any(|(key, value)| match key {
         "jsonrpc" => true,
@@ -453,7 +453,7 @@ fn is_reply(item: Json<'_>) -> bool {
     })
 }
 
-/// Worth parsing: an object or an array after white space.
+/// Reports whether a text is worth parsing as JSON: it begins with an object or an array.
 pub(crate) fn looks_like_json(text: &str) -> bool {
     matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'['))
 }

@@ -1,11 +1,11 @@
-//! The shapes in which upstream APIs say that a request failed, as tools pass them on.
+//! The shapes in which upstream APIs report a failed request, as tools pass them on.
 //!
-//! Each rule is one shape in one small function. Whether a shape counts depends on where it stands
-//! ([`Strictness`]): in a reply that its protocol calls a success it must be unmistakable, because tools return
-//! job records, findings and log entries that look much like errors.
+//! Each rule is one small function for one shape. [`Strictness`] depends on the context: in a reply that its
+//! protocol reports as a success, a shape must be unmistakable, because tools return job records, findings
+//! and log entries that look much like errors.
 //!
-//! Invariant: only the fields of the object itself decide, never anything inside the data that it holds. The
-//! one exception is an error object or a list of errors, whose first element gives the message.
+//! Invariant: only the fields of the object itself decide, never the data that they hold. The one exception
+//! is an error object or a list of errors, whose first element provides the message.
 
 mod keys;
 
@@ -19,18 +19,18 @@ use crate::json::Json;
 use crate::registry::Registry;
 use keys::{ShapeFields, Slot};
 
-/// How much a shape has to show before it counts as a failure.
+/// The amount of evidence that a shape needs to count as a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// The protocol already says that the call failed: anything that reads like an error helps to explain it.
+    /// The protocol already reports a failed call, so anything that reads like an error may explain it.
     Given,
-    /// A log record of its own, which has context fields beside the shape.
+    /// The object is a log record, which has context fields beside the shape.
     Record,
-    /// The data of a reply that its protocol calls a success.
+    /// The object is the data of a reply that its protocol reports as a success.
     Required,
 }
 
-/// Reads an object that says by its shape that a request failed.
+/// Reads a failure from an object whose shape reports a failed request.
 pub(super) fn read<'t>(registry: &Registry, object: Json<'t>, strictness: Strictness) -> Option<Failure<'t>> {
     let fields = ShapeFields::read(object);
     let failed = match strictness {
@@ -41,8 +41,8 @@ pub(super) fn read<'t>(registry: &Registry, object: Json<'t>, strictness: Strict
     failed.then(|| build(registry, &fields))
 }
 
-/// Reads an object that a tool returned without a flag: an unmistakable shape, or nothing but a message that
-/// states a failure.
+/// Reads a failure from an object that a tool returned without an error flag. The object must have an
+/// unmistakable shape, or hold nothing but a message that states a failure.
 pub(super) fn read_tool_data<'t>(registry: &Registry, object: Json<'t>) -> Option<Failure<'t>> {
     let fields = ShapeFields::read(object);
     if says_success(&fields) {
@@ -56,13 +56,13 @@ pub(super) fn read_tool_data<'t>(registry: &Registry, object: Json<'t>) -> Optio
     states_failure.then(|| Failure::from_text(Dialect::Unknown, text))
 }
 
-/// Returns true for an object that is a record with an identity or a list, rather than a reply.
+/// Reports whether an object is a record with an identity or a list, rather than a reply.
 pub(super) fn is_data_record(object: Json<'_>) -> bool {
     let fields = ShapeFields::read(object);
     fields.record > 1 || fields.record == 1 && fields.unknown > 0 || says_success(&fields)
 }
 
-/// The message and the code that a failed reply states anywhere in its own fields.
+/// Reads the message and the code that a failed reply states in its own fields.
 pub(super) fn explain<'t>(registry: &Registry, object: Json<'t>) -> Option<Failure<'t>> {
     let fields = ShapeFields::read(object);
     has_explanation(&fields).then(|| build(registry, &fields))
@@ -70,7 +70,7 @@ pub(super) fn explain<'t>(registry: &Registry, object: Json<'t>) -> Option<Failu
 
 type ShapeRule = fn(&ShapeFields<'_>) -> bool;
 
-/// The shapes that count in a reply.
+/// The rules that apply to a reply.
 const REPLY_RULES: [ShapeRule; 15] = [
     verdict_is_false,
     error_flag_is_set,
@@ -89,7 +89,7 @@ const REPLY_RULES: [ShapeRule; 15] = [
     is_code_and_message,
 ];
 
-/// The shapes that count in a log record: bare statuses and weak forms are read elsewhere.
+/// The rules that apply to a log record; bare statuses and weak forms are read elsewhere.
 const RECORD_RULES: [ShapeRule; 12] = [
     verdict_is_false,
     error_flag_is_set,
@@ -105,10 +105,11 @@ const RECORD_RULES: [ShapeRule; 12] = [
     is_logged_error,
 ];
 
-/// Texts that explain a failure.
+/// The slots whose texts may explain a failure.
 const TEXTS: [Slot; 6] = [Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail, Slot::Title, Slot::Body];
 
-/// `{"ok": false}`, `{"success": 0}`. A list of findings with a verdict is what a check returned.
+/// Matches `{"ok": false}` and `{"success": 0}`. A list of findings with a verdict is the result of a check,
+/// not a failure.
 fn verdict_is_false(fields: &ShapeFields<'_>) -> bool {
     let Some(verdict) = fields.get(Slot::Verdict) else { return false };
     let is_false = verdict.as_bool() == Some(false)
@@ -118,14 +119,15 @@ fn verdict_is_false(fields: &ShapeFields<'_>) -> bool {
     is_false && (fields.record == 0 || has_error)
 }
 
-/// `{"is_error": true, "error_description": "..."}`, `{"error": true, "message": "..."}`.
+/// Matches `{"is_error": true, "error_description": "..."}` and `{"error": true, "message": "..."}`.
 fn error_flag_is_set(fields: &ShapeFields<'_>) -> bool {
     let is_true =
         |slot| fields.get(slot).is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1));
     (is_true(Slot::ErrorFlag) || is_true(Slot::Error)) && (fields.has_text(&TEXTS) || fields.has(Slot::Code))
 }
 
-/// `{"type": "error", "error": {...}}`, `{"object": "error", "message": "..."}`, `{"__type": "...Exception"}`.
+/// Matches `{"type": "error", "error": {...}}`, `{"object": "error", "message": "..."}` and `{"__type":
+/// "...Exception"}`.
 fn calls_itself_an_error(fields: &ShapeFields<'_>) -> bool {
     if !fields.has(Slot::Type) {
         return false;
@@ -136,12 +138,12 @@ fn calls_itself_an_error(fields: &ShapeFields<'_>) -> bool {
     (says_error || names_class()) && (fields.has(Slot::Error) || fields.has_text(&TEXTS))
 }
 
-/// `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`.
+/// Matches `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}`.
 fn is_kubernetes_status(fields: &ShapeFields<'_>) -> bool {
     fields.text(Slot::Kind) == Some("Status") && fields.text(Slot::Status) == Some("Failure")
 }
 
-/// `application/problem+json`: a title and a status, or a type that is a URI.
+/// Matches `application/problem+json`: a title and a status, or a title and a type that is a URI.
 fn is_problem(fields: &ShapeFields<'_>) -> bool {
     let has_status = error_status(fields).is_some();
     let has_uri =
@@ -152,18 +154,18 @@ fn is_problem(fields: &ShapeFields<'_>) -> bool {
         && (has_status && (has_words || has_uri || fields.unknown == 0) || has_uri && has_words)
 }
 
-/// `{"error": "invalid_grant", "error_description": "..."}`.
+/// Matches `{"error": "invalid_grant", "error_description": "..."}`.
 fn is_oauth_error(fields: &ShapeFields<'_>) -> bool {
     fields.has_text(&[Slot::Error]) && fields.object.get("error_description").is_some()
 }
 
-/// A non-empty `error` in an object that is no record of something else.
+/// Matches a non-empty `error` in an object that is not a record of something else.
 fn is_error_value(fields: &ShapeFields<'_>) -> bool {
     const MAX_UNKNOWN: usize = 4;
     if fields.record > 0 || fields.unknown > MAX_UNKNOWN {
         return false;
     }
-    // The state of a job that a tool looked up.
+    // This is the state of a job that a tool looked up.
     if says_failed(fields) && fields.unknown > 1 {
         return false;
     }
@@ -178,7 +180,7 @@ fn is_error_value(fields: &ShapeFields<'_>) -> bool {
     }
 }
 
-/// `{"status": "error", "message": "..."}`.
+/// Matches `{"status": "error", "message": "..."}`.
 fn status_says_error(fields: &ShapeFields<'_>) -> bool {
     const WORDS: [&str; 7] = ["error", "err", "fail", "failure", "denied", "unauthorized", "forbidden"];
     let is_word = fields.text(Slot::Status).is_some_and(|word| matches_any(word, &WORDS));
@@ -186,25 +188,26 @@ fn status_says_error(fields: &ShapeFields<'_>) -> bool {
     is_word && explains && fields.record == 0
 }
 
-/// `{"status": "failed", "message": "..."}`: also the state of a job, so nothing else may stand there.
+/// Matches `{"status": "failed", "message": "..."}`. The state of a job looks the same, so at most one
+/// unknown field is allowed.
 fn status_says_failed(fields: &ShapeFields<'_>) -> bool {
     let explains = fields.has(Slot::Error) || fields.has_text(&[Slot::Message, Slot::ErrorText]);
     says_failed(fields) && explains && fields.record == 0 && fields.unknown <= 1
 }
 
-/// The status is a word for how a job ended.
+/// Reports whether the status is a word for the failed end of a job.
 fn says_failed(fields: &ShapeFields<'_>) -> bool {
     const WORDS: [&str; 7] =
         ["failed", "rejected", "timeout", "timed_out", "not_found", "invalid", "unavailable"];
     fields.text(Slot::Status).is_some_and(|word| matches_any(word, &WORDS))
 }
 
-/// `{"status": "fail", "data": {"field": "is required"}}`.
+/// Matches `{"status": "fail", "data": {"field": "is required"}}`.
 fn is_jsend_failure(fields: &ShapeFields<'_>) -> bool {
     fields.text(Slot::Status) == Some("fail") && fields.has(Slot::Data) && fields.unknown + fields.record == 0
 }
 
-/// GraphQL, JSON:API and others: a list of errors, and no data beside it.
+/// Matches a list of errors without data beside it, as GraphQL, JSON:API and others return it.
 fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
     let Some(errors) = fields.get(Slot::Errors) else { return false };
     if fields.unknown + fields.record > 0 || fields.get(Slot::Data).is_some_and(|data| !holds_nothing(data)) {
@@ -213,7 +216,7 @@ fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
     match errors.items().next() {
         Some(first) if first.is_object() => !is_finding(first) && has_explanation(&ShapeFields::read(first)),
         Some(first) => first.as_str().is_some(),
-        // Jira and Rails write them by field; numbers are counts.
+        // Jira and Rails key the errors by field; numbers are counts.
         None => match errors.fields().next() {
             Some((_, first)) => first.as_str().is_some() || first.items().next().is_some(),
             None => errors.as_str().is_some(),
@@ -221,7 +224,8 @@ fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
     }
 }
 
-/// `{"statusCode": 500, "message": "..."}`, `{"status": 404, "code": "object_not_found", "message": "..."}`.
+/// Matches `{"statusCode": 500, "message": "..."}` and `{"status": 404, "code": "object_not_found",
+/// "message": "..."}`.
 fn has_http_error_status(fields: &ShapeFields<'_>) -> bool {
     const MAX_UNKNOWN: usize = 3;
     error_status(fields).is_some()
@@ -231,14 +235,14 @@ fn has_http_error_status(fields: &ShapeFields<'_>) -> bool {
         && fields.unknown <= MAX_UNKNOWN
 }
 
-/// `{"message": "Not Found", "documentation_url": "..."}`.
+/// Matches `{"message": "Not Found", "documentation_url": "..."}`.
 fn is_documented_message(fields: &ShapeFields<'_>) -> bool {
     fields.has_text(&[Slot::Message])
         && fields.has(Slot::Documentation)
         && fields.record + fields.unknown == 0
 }
 
-/// `{"detail": "..."}` and `{"detail": [{"loc": [...], "msg": "..."}]}`, with nothing else.
+/// Matches `{"detail": "..."}` and `{"detail": [{"loc": [...], "msg": "..."}]}` without any other field.
 fn is_bare_detail(fields: &ShapeFields<'_>) -> bool {
     if fields.count != 1 {
         return false;
@@ -248,7 +252,7 @@ fn is_bare_detail(fields: &ShapeFields<'_>) -> bool {
     detail.as_str().is_some() || detail.items().next().is_some_and(has_message)
 }
 
-/// `{"code": 10003, "message": "Unknown Channel"}`, `{"code": "AccessDenied", "message": "..."}`.
+/// Matches `{"code": 10003, "message": "Unknown Channel"}` and `{"code": "AccessDenied", "message": "..."}`.
 fn is_code_and_message(fields: &ShapeFields<'_>) -> bool {
     let is_error_code = match Code::read(fields.get(Slot::Code)) {
         Code::Number { value, .. } => value != 0 && !(200..400).contains(&value),
@@ -263,13 +267,13 @@ fn is_code_and_message(fields: &ShapeFields<'_>) -> bool {
         && fields.unknown + fields.record == 0
 }
 
-/// `{"code": -32603, "message": "..."}`: the error of JSON-RPC without its frame.
+/// Matches `{"code": -32603, "message": "..."}`, a JSON-RPC error without its frame.
 fn is_bare_jsonrpc_error(fields: &ShapeFields<'_>) -> bool {
     let code = Code::read(fields.object.get("code"));
     matches!(code, Code::Number { value: -32768..=-32000, .. }) && fields.has_text(&[Slot::Message])
 }
 
-/// `{"level": "error", "msg": "tool call failed", "tool": "x", "err": "denied"}`.
+/// Matches `{"level": "error", "msg": "tool call failed", "tool": "x", "err": "denied"}`.
 fn is_logged_error(fields: &ShapeFields<'_>) -> bool {
     const TOOL_KEYS: [&str; 4] = ["tool", "tool_name", "toolName", "mcp.tool.name"];
     const LEVELS: [&str; 5] = ["error", "fatal", "critical", "err", "severe"];
@@ -285,7 +289,7 @@ fn is_logged_error(fields: &ShapeFields<'_>) -> bool {
     is_error && (fields.has(Slot::Error) || fields.has_text(&[Slot::Message]) && names_tool())
 }
 
-/// Something in it can be shown as the reason of a failure.
+/// Reports whether a field can be shown as the reason of a failure.
 fn has_explanation(fields: &ShapeFields<'_>) -> bool {
     const REASONS: [Slot; 5] = [Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail, Slot::Title];
     fields.has_text(&REASONS)
@@ -295,7 +299,8 @@ fn has_explanation(fields: &ShapeFields<'_>) -> bool {
         || fields.get(Slot::Code).is_some_and(|code| code.as_str().is_some_and(is_error_name))
 }
 
-/// `{"ok": true}`, `{"status": "completed"}`: whatever else stands there, the request worked.
+/// Matches `{"ok": true}` and `{"status": "completed"}`: the request succeeded, whatever the other fields
+/// are.
 fn says_success(fields: &ShapeFields<'_>) -> bool {
     const WORDS: [&str; 11] = [
         "ok",
@@ -315,13 +320,13 @@ fn says_success(fields: &ShapeFields<'_>) -> bool {
         || fields.get(Slot::Status).and_then(http_status).is_some_and(|status| status < 400)
 }
 
-/// A log record that its level calls harmless.
+/// Reports whether a log record has a harmless level: trace, debug or info.
 fn is_harmless(record: Json<'_>) -> bool {
     let level = record.get("level").or_else(|| record.get("severity")).and_then(Json::as_str);
     level.is_some_and(|level| matches_any(level, &["trace", "debug", "info"]))
 }
 
-/// One entry of a report: it has a place in a file, or a severity of its own.
+/// Reports whether an item is an entry of a report: it has a location in a file, or its own severity.
 fn is_finding(item: Json<'_>) -> bool {
     const KEYS: [&str; 11] = [
         "line", "column", "file", "filename", "filePath", "severity", "rule", "ruleId", "level", "range",
@@ -330,12 +335,13 @@ fn is_finding(item: Json<'_>) -> bool {
     item.fields().any(|(key, value)| KEYS.contains(&key) && !value.is_null())
 }
 
-/// `null`, or an object whose every field is `null`: what GraphQL answers when nothing could be resolved.
+/// Reports whether a value is `null` or an object with only `null` fields, which GraphQL returns when nothing
+/// could be resolved.
 fn holds_nothing(data: Json<'_>) -> bool {
     data.is_null() || data.is_object() && data.fields().all(|(_, value)| value.is_null())
 }
 
-/// The HTTP status of a failure.
+/// Returns the HTTP status of a failure, if a field holds one.
 fn error_status(fields: &ShapeFields<'_>) -> Option<u16> {
     [Slot::HttpStatus, Slot::Status, Slot::Code]
         .into_iter()
@@ -343,14 +349,14 @@ fn error_status(fields: &ShapeFields<'_>) -> Option<u16> {
         .find(|status| (400..600).contains(status))
 }
 
-/// A text that stands under `error` when nothing went wrong.
+/// Reports whether a text is one that APIs put under `error` when nothing went wrong.
 fn is_benign(text: &str) -> bool {
     const WORDS: [&str; 11] =
         ["none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error", "undefined"];
     matches_any(text, &WORDS)
 }
 
-/// `object_not_found`, `AccessDenied`, `ENOENT`: a name that an error goes by.
+/// Reports whether a code is the name of an error: `object_not_found`, `AccessDenied`, `ENOENT`.
 fn is_error_name(code: &str) -> bool {
     const MAX_LENGTH: usize = 96;
     let is_slug =
@@ -372,7 +378,7 @@ fn matches_any(word: &str, words: &[&str]) -> bool {
     words.iter().any(|other| word.trim().eq_ignore_ascii_case(other))
 }
 
-/// Puts together what the fields say.
+/// Builds a failure from the fields.
 fn build<'t>(registry: &Registry, fields: &ShapeFields<'t>) -> Failure<'t> {
     let object = fields.object;
     let error = fields.get(Slot::Error);
@@ -405,7 +411,7 @@ fn build<'t>(registry: &Registry, fields: &ShapeFields<'t>) -> Failure<'t> {
     }
 }
 
-/// The first of a list of errors, under whatever name.
+/// Returns the first object of a list of errors, whichever slot holds the list.
 fn first_error<'t>(fields: &ShapeFields<'t>) -> Option<Json<'t>> {
     [Slot::Error, Slot::Errors, Slot::Detail]
         .into_iter()
@@ -427,7 +433,7 @@ fn read_code<'t>(
         let code = Code::read(fields.object.get("extensions").and_then(|extensions| extensions.get("code")));
         (!code.is_absent()).then_some(code)
     };
-    // The class of an AWS exception stands behind a `#`.
+    // The class of an AWS exception follows a `#`.
     let aws_class = || Some(fields.object.get("__type")?.as_str()?.rsplit('#').next().unwrap_or_default());
     let reason =
         || fields.object.get("reason").and_then(Json::as_str).filter(|_| is_kubernetes_status(fields));
@@ -435,15 +441,15 @@ fn read_code<'t>(
         slug.filter(|slug| is_error_name(slug)).or_else(aws_class).or_else(reason).map(Code::from_text);
     let coded = inner.and_then(|inner| own(inner).or_else(|| in_extensions(inner))).or_else(|| own(fields));
     match (coded, named) {
-        // A number that only repeats the HTTP status says less than a name.
+        // A number that only repeats the HTTP status is less specific than a name.
         (Some(Code::Number { value: 400..=599, .. }), Some(named)) => named,
         (Some(code), _) | (None, Some(code)) => code,
         (None, None) => Code::Missing,
     }
 }
 
-/// The text that tells most: prose before a name, and what the API wrote for people before the reason phrase
-/// of a status.
+/// Returns the most informative text: prose before a name, and the API's message for people before the reason
+/// phrase of a status.
 fn best_text<'t>(fields: &ShapeFields<'t>) -> Option<&'t str> {
     let error = fields.text(Slot::Error).filter(|text| text.contains(' ') && error_status(fields).is_none());
     let in_list = || {
@@ -460,7 +466,7 @@ fn best_text<'t>(fields: &ShapeFields<'t>) -> Option<&'t str> {
         .or_else(|| field_of_data().filter(|_| is_jsend_failure(fields)))
 }
 
-/// The class or kind of an error, unless it only says that it is one.
+/// Returns the class or kind of an error, unless it only says that it is an error.
 fn type_text<'t>(fields: &ShapeFields<'t>) -> Option<&'t str> {
     let is_telling = |text: &&str| !text.eq_ignore_ascii_case("error") && !text.contains("://");
     let name = || fields.object.get("name").and_then(Json::as_str).filter(|name| is_error_name(name));

@@ -1,8 +1,8 @@
-//! What telemetry keeps of a reply: the whole of it, a tool's result, only its content, or its text, each in
-//! a wrapper that an instrumentation made.
+//! Replies captured in telemetry: a whole reply, a tool's result, only its content, or its text, each in the
+//! wrapper of an instrumentation.
 //!
-//! Invariant: a span that says that its tool failed yields one failure, in the words of the reply where the
-//! reply has some.
+//! Invariant: a span that reports a failed tool yields one failure, with the message of the reply if the
+//! reply has one.
 
 use super::tool_result::{is_content, texts};
 use super::{EnvelopeFinder, EnvelopeVisitor, Failure, Level, Scope, SearchResult, looks_like_json};
@@ -11,14 +11,14 @@ use crate::dialect::Dialect;
 use crate::json::{Json, Parser};
 use crate::reason::UnrecognizedReason;
 
-/// Keys under which instrumentations put the output of a tool.
+/// The keys under which instrumentations put the output of a tool.
 const OUTPUT_KEYS: [&str; 2] = ["result", "output"];
-/// Keys of replies: an object that has one of these is no wrapper.
+/// The keys of replies: an object with one of these is not a wrapper.
 const REPLY_KEYS: [&str; 5] = ["jsonrpc", "id", "content", "error", "success"];
-/// The flag that stands beside the output.
+/// The spellings of the error flag beside the output.
 const FLAGS: [&str; 2] = ["is_error", "isError"];
 
-/// Output without its wrapper, and whether that says that the tool failed.
+/// Returns the output without its wrapper, and true if the wrapper marks the tool as failed.
 fn unwrap_output(value: Json<'_>) -> Option<(Json<'_>, bool)> {
     if !value.is_object() || REPLY_KEYS.iter().any(|key| value.get(key).is_some()) {
         return None;
@@ -29,7 +29,8 @@ fn unwrap_output(value: Json<'_>) -> Option<(Json<'_>, bool)> {
 }
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// Looks at what telemetry keeps of a call. `has_failed` says that the call is known to have failed.
+    /// Searches the reply that telemetry captured of a call. `has_failed` is true if the call is known to
+    /// have failed.
     pub(crate) fn search_captured(
         &mut self,
         value: Json<'_>,
@@ -55,7 +56,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Looks at a text that telemetry keeps of a call: a statement of a failure, or data.
+    /// Searches a text that telemetry captured of a call: it states a failure, or is data.
     pub(crate) fn search_captured_text(
         &mut self,
         text: &str,
@@ -65,8 +66,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.search_tool_text(text, &Scope { level: Level::ToolData, ..*scope }, parsers)
     }
 
-    /// The output of a tool that is known to have failed: its first words are the message, unless an error
-    /// in it tells more.
+    /// Searches the output of a tool that is known to have failed. Its first prose text is the message,
+    /// unless an error in the output is more specific.
     fn search_failed_output(
         &mut self,
         output: Json<'_>,

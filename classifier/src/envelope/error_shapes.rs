@@ -1,4 +1,4 @@
-//! The shapes of an error: objects and texts, with or without a protocol around them.
+//! The shapes of errors: objects and texts, with or without a protocol around them.
 
 use super::Failure;
 use crate::code::Code;
@@ -8,7 +8,7 @@ use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::registry::Registry;
 
-/// An object that is an error by itself: `{"error": {...}}`, `{"error": "...", "code": "..."}`.
+/// Reads an object that is an error by itself: `{"error": {...}}`, `{"error": "...", "code": "..."}`.
 pub(super) fn read_error<'t>(registry: &Registry, object: &IndexedObject<'t>) -> Option<Failure<'t>> {
     let error = object.get(EnvelopeKey::Error)?;
     if error.is_object() {
@@ -20,7 +20,7 @@ pub(super) fn read_error<'t>(registry: &Registry, object: &IndexedObject<'t>) ->
         return None;
     }
     let (type_name, message) = split_class_name(text);
-    // A text beside a code is a published form, and no fault.
+    // A text beside a code is a published form, so it is not reported as a malformed error.
     Some(Failure {
         code,
         type_name,
@@ -29,8 +29,7 @@ pub(super) fn read_error<'t>(registry: &Registry, object: &IndexedObject<'t>) ->
     })
 }
 
-/// Shapes that only count when no wrapper holds anything better: a bare text, or an error object without
-/// anything around it.
+/// Reads the shapes that count only if no wrapper holds anything better: a bare text, or a bare error object.
 pub(super) fn read_weak_error<'t>(registry: &Registry, object: &IndexedObject<'t>) -> Option<Failure<'t>> {
     if let Some(error) = object.get(EnvelopeKey::Error) {
         if let Some(text) = error.as_str().filter(|text| !text.trim().is_empty()) {
@@ -41,8 +40,8 @@ pub(super) fn read_weak_error<'t>(registry: &Registry, object: &IndexedObject<'t
             return Some(read_error_object(registry, error));
         }
     }
-    // The error object itself, logged as the record: a known code, or one that looks like a code of ours in a
-    // record that does not call itself harmless.
+    // The record is the error object itself: it has a known code, or a code with a known prefix and a level
+    // that is not harmless.
     let Code::Text(code) = Code::read(object.get(EnvelopeKey::Code)) else { return None };
     let level = object.json.get("level").and_then(Json::as_str).unwrap_or_default();
     let is_harmless = ["trace", "debug", "info"].iter().any(|harmless| level.eq_ignore_ascii_case(harmless));
@@ -51,7 +50,7 @@ pub(super) fn read_weak_error<'t>(registry: &Registry, object: &IndexedObject<'t
         .then(|| Failure::from_object(Dialect::Unknown, object.json))
 }
 
-/// An error that was flattened into the fields of a log line: `mcp.error.code=-32602`.
+/// Reads an error that was flattened into the fields of a log line: `mcp.error.code=-32602`.
 pub(super) fn read_flat_error<'t>(registry: &Registry, object: Json<'t>) -> Option<Failure<'t>> {
     let (mut code, mut message, mut type_name) = (Code::Missing, None, None);
     for (key, value) in object.fields().filter(|(_, value)| !value.is_null()) {
@@ -92,17 +91,17 @@ fn read_error_object<'t>(registry: &Registry, error: Json<'t>) -> Failure<'t> {
     Failure { shape_dialect, ..failure }
 }
 
-/// The dialect that a code shows by itself.
+/// Returns the dialect that a code indicates by itself.
 pub(crate) fn dialect_of_code(registry: &Registry, code: Code<'_>) -> Dialect {
     if is_jsonrpc_number(code) { Dialect::Jsonrpc } else { dialect_of_text_code(registry, code) }
 }
 
-/// The numbers that JSON-RPC keeps for itself.
+/// Reports whether a code is in the range that JSON-RPC reserves.
 fn is_jsonrpc_number(code: Code<'_>) -> bool {
     matches!(code, Code::Number { value: -32768..=-32000, .. })
 }
 
-/// A text code that one dialect alone has shows that dialect.
+/// Returns the dialect of a text code: that of its first registry entry.
 fn dialect_of_text_code(registry: &Registry, code: Code<'_>) -> Dialect {
     match code {
         Code::Text(text) => registry.find(text).next().map_or(Dialect::Unknown, |entry| entry.dialect),
@@ -110,7 +109,7 @@ fn dialect_of_text_code(registry: &Registry, code: Code<'_>) -> Dialect {
     }
 }
 
-/// The error of a reply; its data may name a code of agent-skills.
+/// Reads the error of a JSON-RPC reply; its data may hold a code of agent-skills.
 pub(super) fn read_jsonrpc_error(shape_dialect: Dialect, error: Json<'_>) -> Failure<'_> {
     let failure = Failure::from_object(shape_dialect, error);
     let Some(data) = failure.details else { return failure };
@@ -125,7 +124,7 @@ pub(super) fn read_jsonrpc_error(shape_dialect: Dialect, error: Json<'_>) -> Fai
     }
 }
 
-/// The error inside a JSON-RPC result: the numeric model's way to say that a tool failed.
+/// Reads the error inside a JSON-RPC result, which is how the numeric model reports a failed tool.
 pub(super) fn read_result_error(error: Json<'_>) -> Failure<'_> {
     let failure = Failure::from_object(Dialect::Unknown, error);
     let shape_dialect = match failure.code {
@@ -136,7 +135,7 @@ pub(super) fn read_result_error(error: Json<'_>) -> Failure<'_> {
     Failure { shape_dialect, ..failure }
 }
 
-/// A failure of which only the HTTP status is known, and perhaps a line of text.
+/// Reads a failure of which only the HTTP status is known, and perhaps a line of text.
 pub(super) fn read_http_status<'t>(object: &IndexedObject<'t>) -> Failure<'t> {
     let message = [EnvelopeKey::Message, EnvelopeKey::Msg, EnvelopeKey::Error]
         .into_iter()
@@ -144,7 +143,7 @@ pub(super) fn read_http_status<'t>(object: &IndexedObject<'t>) -> Failure<'t> {
     Failure { message, ..Failure::new(Dialect::Http) }
 }
 
-/// `SkillNotFoundError: Skill 'x' not found.` is a class and a message.
+/// Splits `SkillNotFoundError: Skill 'x' not found.` into a class and a message.
 pub(super) fn split_class_name(text: &str) -> (Option<&str>, &str) {
     match text.split_once(": ") {
         Some((name, message)) if is_class_name(name) => (Some(name), message),

@@ -1,10 +1,10 @@
-//! Context fields that something other than the record itself provides: a prefix, a request, a transcript.
+//! Context fields from outside the record itself: from a prefix, a request or a transcript.
 
 use super::Scope;
 use crate::context::{ContextField, ContextFields};
 use crate::json::{Json, ScalarNode};
 
-/// Values for a few context fields, held as nodes so that they can stand beside those of a record.
+/// Values of a few context fields, held as nodes so that they can be used alongside those of a record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ExtraFields<'t> {
     time: Option<ScalarNode<'t>>,
@@ -41,7 +41,7 @@ impl<'t> ExtraFields<'t> {
         .map(|(field, node)| (field, node.as_ref().map(ScalarNode::as_json)))
     }
 
-    /// Lets `read` look at a scope whose gaps these values fill.
+    /// Calls `read` with a scope in which these values fill the missing fields.
     pub(super) fn fill<R>(&self, scope: &Scope<'_>, read: impl FnOnce(&Scope<'_>) -> R) -> R {
         let mut fields: ContextFields<'_> = *scope.fields;
         for (field, value) in self.values() {
@@ -50,7 +50,7 @@ impl<'t> ExtraFields<'t> {
         read(&Scope { fields: &fields, ..*scope })
     }
 
-    /// Lets `read` look at a scope in which these values stand instead of those that were there.
+    /// Calls `read` with a scope in which these values replace the existing ones.
     pub(super) fn replace<R>(&self, scope: &Scope<'_>, read: impl FnOnce(&Scope<'_>) -> R) -> R {
         let mut fields: ContextFields<'_> = *scope.fields;
         for (field, value) in self.values() {

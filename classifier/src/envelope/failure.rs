@@ -1,4 +1,4 @@
-//! What an envelope yields: a failure or a warning as it is stated, or a call that worked.
+//! The findings of an envelope: a failure or a warning as stated, or a successful call.
 
 use crate::code::Code;
 use crate::details::{DetailKey, Details};
@@ -6,33 +6,33 @@ use crate::dialect::Dialect;
 use crate::event::{EventKind, Outcome};
 use crate::json::Json;
 
-/// One failure or warning, as an envelope states it.
+/// A failure or a warning, as an envelope states it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'t> {
     pub(crate) kind: EventKind,
-    /// The dialect that the shape shows.
+    /// The dialect that the shape indicates.
     pub(crate) shape_dialect: Dialect,
     pub(crate) code: Code<'t>,
     pub(crate) message: Option<&'t str>,
-    /// The error object; none when the error is a text.
+    /// The error object; `None` if the error is a text.
     pub(crate) error: Option<Json<'t>>,
-    /// The fields of the error object that mean something.
+    /// The known fields of the error object.
     pub(crate) error_fields: Details<'t>,
     pub(crate) details: Option<Json<'t>>,
-    /// The class of the exception behind it.
+    /// The class of the exception that caused the failure.
     pub(crate) type_name: Option<&'t str>,
-    /// A confirmation that is offered beside the error.
+    /// The confirmation offered beside the error.
     pub(crate) confirmation: Option<Json<'t>>,
-    /// The error is a text where an object belongs.
+    /// True if the error is a text where the protocol requires an object.
     pub(crate) is_string_error: bool,
-    /// Telemetry tells of it; the reply itself was not seen, so its form cannot be judged.
+    /// True if telemetry reports the failure; the reply itself was not seen, so its form cannot be judged.
     pub(crate) is_from_telemetry: bool,
-    /// What the status of another protocol stands for in our taxonomy.
+    /// The canonical code that a status of another protocol maps to.
     pub(crate) canonical: Option<&'static str>,
 }
 
 impl<'t> Failure<'t> {
-    /// A failure of which only the dialect is known.
+    /// Creates a failure of which only the dialect is known.
     pub(crate) fn new(shape_dialect: Dialect) -> Self {
         Self {
             kind: EventKind::Error,
@@ -50,7 +50,7 @@ impl<'t> Failure<'t> {
         }
     }
 
-    /// The same failure, in these words.
+    /// Returns the same failure with another message.
     pub(crate) fn with_message<'u>(self, message: Option<&'u str>) -> Failure<'u>
     where
         't: 'u,
@@ -58,7 +58,7 @@ impl<'t> Failure<'t> {
         Failure { message, ..self }
     }
 
-    /// A failure from an object with `code`, `message` and `details` or `data`.
+    /// Reads a failure from an object with `code`, `message` and `details` or `data`.
     pub(super) fn from_object(shape_dialect: Dialect, error: Json<'t>) -> Self {
         let error_fields = Details::read(Some(error));
         Self {
@@ -72,7 +72,7 @@ impl<'t> Failure<'t> {
         }
     }
 
-    /// An item of a list of errors or warnings: an object, or just a text.
+    /// Reads a failure from an item of a list of errors or warnings, which is an object or a text.
     pub(super) fn from_item(shape_dialect: Dialect, item: Json<'t>) -> Self {
         item.as_str().map_or_else(
             || Self::from_object(shape_dialect, item),
@@ -80,18 +80,18 @@ impl<'t> Failure<'t> {
         )
     }
 
-    /// A failure of which a text is all there is.
+    /// Creates a failure that consists only of a text.
     pub(super) fn from_text(shape_dialect: Dialect, message: &'t str) -> Self {
         Self { message: Some(message), is_string_error: true, ..Self::new(shape_dialect) }
     }
 }
 
-/// A code that is there but `null` is not the same as none.
+/// Returns the code. A code that is present but `null` differs from a missing one.
 fn error_code<'t>(error_fields: &Details<'t>, error: Json<'t>) -> Option<Json<'t>> {
     error_fields.get(DetailKey::Code).or_else(|| error.get("code"))
 }
 
-/// One call that worked, or several alike.
+/// One successful call, or several of the same kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Success {
     pub(crate) dialect: Dialect,

@@ -1,4 +1,4 @@
-//! Replies inside texts that are not JSON as a whole: what framing found is searched here.
+//! Search for replies in texts that are not JSON as a whole, after framing has located them.
 
 use super::extra_fields::ExtraFields;
 use super::{
@@ -12,7 +12,7 @@ use crate::logfmt;
 use crate::reason::UnrecognizedReason;
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// A record that is a line of text.
+    /// Searches a record that is a line of text.
     pub(crate) fn search_line(
         &mut self,
         text: &str,
@@ -25,7 +25,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         })
     }
 
-    /// A text that a logger wrapped: JSON, or a line with JSON in it.
+    /// Searches a text that a logger wrapped: JSON, or a line with JSON in it.
     pub(super) fn search_wrapped_text(
         &mut self,
         text: &str,
@@ -42,7 +42,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.search_framed(text, scope, parsers)
     }
 
-    /// Server-sent events, JSON after a prefix, or the message of a host.
+    /// Searches server-sent events, JSON after a prefix, or the message of a host.
     fn search_framed(&mut self, text: &str, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         let text = text.trim();
         if framing::is_server_sent_events(text) {
@@ -61,7 +61,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// The events of a stream, each a record of its own. Anything but JSON in them is no reply.
+    /// Searches the events of a stream, each as its own record. Events without JSON are not replies.
     fn search_events(&mut self, text: &str, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         let mut found = Err(UnrecognizedReason::NotAReply);
         framing::for_each_event(text, |data| {
@@ -75,7 +75,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         found
     }
 
-    /// JSON somewhere behind a prefix; what stands between them names the server or says that a tool failed.
+    /// Searches for JSON after a prefix. The text between them names the server or states that a tool failed.
     fn search_after_prefix(&mut self, text: &str, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         let mut reason = UnrecognizedReason::NoEnvelope;
         for (before, json) in framing::json_candidates(text) {
@@ -130,7 +130,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         })
     }
 
-    /// `2026-03-17T21:02:23Z info request gateway=a status=403`: fields after a prefix and some words.
+    /// Searches logfmt fields after a prefix and a few words: `2026-03-17T21:02:23Z info request gateway=a
+    /// status=403`.
     fn search_prefixed_fields(
         &mut self,
         text: &str,

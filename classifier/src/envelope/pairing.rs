@@ -1,4 +1,4 @@
-//! Pairs a JSON-RPC reply with its request, when the caller keeps a [`RequestTracker`] for the stream.
+//! Pairing of JSON-RPC replies with their requests, if the caller keeps a [`RequestTracker`] for the stream.
 
 use super::extra_fields::ExtraFields;
 use super::{EnvelopeFinder, Scope};
@@ -8,18 +8,19 @@ use crate::redact::Redactor;
 use crate::request_tracker::{Progress, RequestTracker, TrackedCall, TrackedKey, TrackedKind};
 use crate::time;
 
-/// What the stream said before this record.
+/// The state kept from earlier records of the stream.
 pub(crate) struct Stream<'f> {
     pub(crate) tracker: &'f mut RequestTracker,
     pub(crate) redactor: &'f Redactor,
 }
 
-/// How much of the arguments of a request is hashed.
+/// The maximum number of bytes of a request's arguments that are hashed.
 const MAX_ARGUMENT_BYTES: usize = 64 << 10;
-/// A reply that comes later than this belongs to another request with the same id.
+/// The longest time between a request and its reply; a later reply belongs to another request with the same
+/// id.
 const MAX_DURATION_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// The request of a reply, with the time that passed between them.
+/// The request of a reply, with the time between them.
 pub(super) struct PairedCall {
     pub(super) call: TrackedCall,
     duration_ms: Option<f64>,
@@ -38,7 +39,7 @@ impl PairedCall {
             .with_duration_ms(self.duration_ms)
     }
 
-    /// Lets `read` look at a scope that knows what the request said.
+    /// Calls `read` with a scope that includes the context fields of the request.
     pub(super) fn with_scope<R>(&self, scope: &Scope<'_>, read: impl FnOnce(&Scope<'_>) -> R) -> R {
         self.fields().fill(scope, |scope| read(&Scope { arguments: self.call.arguments, ..*scope }))
     }
@@ -50,27 +51,27 @@ fn elapsed_ms(start: i64, end: i64) -> Option<f64> {
     (0..MAX_DURATION_US).contains(&elapsed).then_some(elapsed as f64 / 1_000.0)
 }
 
-/// The time that the record states.
+/// Returns the time that the record states.
 pub(super) fn scope_time(scope: &Scope<'_>) -> Option<i64> {
     scope.fields[ContextField::Time as usize].and_then(time::read)
 }
 
-/// The session or the service that ids belong to.
+/// Returns the session or the service that ids belong to.
 fn owner<'t>(scope: &Scope<'t>) -> Option<&'t str> {
     [ContextField::SessionId, ContextField::Service]
         .into_iter()
         .find_map(|field| scope.fields[field as usize]?.as_str())
 }
 
-/// The keys under which the call of an id may be remembered, the most specific first: not every line of a
-/// stream names its session.
+/// Returns the keys under which the call of an id may be remembered, the most specific first: not every line
+/// of a stream names its session.
 fn keys(kind: TrackedKind, id: Json<'_>, scope: &Scope<'_>) -> impl Iterator<Item = TrackedKey> {
     let owned = owner(scope).and_then(|owner| TrackedKey::new(kind, id, Some(owner)));
     owned.into_iter().chain(TrackedKey::new(kind, id, None))
 }
 
 impl<R> EnvelopeFinder<'_, R> {
-    /// Remembers what was called under an id.
+    /// Remembers the call of an id.
     pub(super) fn remember(&mut self, kind: TrackedKind, id: Json<'_>, call: TrackedCall, scope: &Scope<'_>) {
         if let Some(stream) = &mut self.stream
             && let Some(key) = keys(kind, id, scope).next()
@@ -79,13 +80,13 @@ impl<R> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Returns what was called under an id.
+    /// Returns the call of an id.
     pub(super) fn recall(&self, kind: TrackedKind, id: Json<'_>, scope: &Scope<'_>) -> Option<TrackedCall> {
         let tracker = &self.stream.as_ref()?.tracker;
         keys(kind, id, scope).find_map(|key| tracker.get(key).cloned())
     }
 
-    /// Returns the request of a reply, and forgets it.
+    /// Returns the request of a reply and removes it from the tracker.
     pub(super) fn take_request(&mut self, scope: &Scope<'_>) -> Option<PairedCall> {
         let stream = self.stream.as_mut()?;
         let id = scope.request_id?;
@@ -93,7 +94,7 @@ impl<R> EnvelopeFinder<'_, R> {
         Some(PairedCall::new(call, scope))
     }
 
-    /// Remembers a JSON-RPC request until its reply comes. The operation of a tool call is the tool's name.
+    /// Remembers a JSON-RPC request until its reply arrives. The operation of a tool call is the tool's name.
     pub(super) fn remember_request(&mut self, method: &str, object: &IndexedObject<'_>, scope: &Scope<'_>) {
         let Some(id) = object.get(EnvelopeKey::Id).filter(|_| self.stream.is_some()) else { return };
         let params = object.json.get("params").unwrap_or(Json::NULL);
@@ -103,7 +104,7 @@ impl<R> EnvelopeFinder<'_, R> {
         self.remember(TrackedKind::Request, id, call, scope);
     }
 
-    /// A call that begins with this record.
+    /// Creates a call that begins with this record.
     pub(super) fn new_call(
         &mut self,
         operation: &str,

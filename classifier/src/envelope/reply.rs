@@ -1,4 +1,4 @@
-//! Replies: MCP-AQL envelopes, JSON-RPC replies, and what is hidden in them.
+//! Replies: MCP-AQL envelopes and JSON-RPC replies, with the failures hidden in them.
 
 use super::api_shapes::{self, Strictness};
 use super::tool_result::{is_tool_result, requires_input};
@@ -10,13 +10,13 @@ use crate::event::EventKind;
 use crate::json::{Json, Parser};
 use crate::reason::UnrecognizedReason;
 
-/// `{"id": ..., "result": {"error": {...}}}`: JSON-RPC that does not say so.
+/// Matches `{"id": ..., "result": {"error": {...}}}`: JSON-RPC without a `jsonrpc` field.
 pub(super) fn is_bare_result_error(object: &IndexedObject<'_>) -> bool {
     let error = || object.get(EnvelopeKey::Result)?.get("error");
     object.get(EnvelopeKey::Id).is_some() && error().is_some_and(Json::is_object)
 }
 
-/// A value that claims to be an envelope, rather than being any data.
+/// Reports whether a value claims to be an envelope, rather than being arbitrary data.
 pub(super) fn claims_reply(value: Json<'_>) -> bool {
     match value.as_str() {
         Some(text) => text.contains("\"success\"") || text.contains("\"jsonrpc\""),
@@ -25,7 +25,7 @@ pub(super) fn claims_reply(value: Json<'_>) -> bool {
 }
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// `{"success": ...}`.
+    /// Reads an MCP-AQL envelope: `{"success": ...}`.
     pub(super) fn read_mcp_aql(
         &mut self,
         success: bool,
@@ -35,7 +35,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     ) -> SearchResult {
         let error =
             object.get(EnvelopeKey::Error).filter(|error| error.is_object() || error.as_str().is_some());
-        // A failure under `success: true` is one that its envelope calls a success.
+        // A failure under `success: true` is hidden.
         let inner = Scope { hidden: scope.hidden || success, ..*scope };
         match error {
             None if self.search_nested_reply(success, object, &inner, parsers).is_ok() => {}
@@ -46,7 +46,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Ok(())
     }
 
-    /// A logger's own `success` may stand beside a whole reply, which tells more.
+    /// Searches for a whole reply beside a logger's own `success`, because the reply is more specific.
     fn search_nested_reply(
         &mut self,
         success: bool,
@@ -61,7 +61,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             EnvelopeKey::Body,
             EnvelopeKey::Payload,
         ];
-        // A result that worked is data, and may hold anything, unless it claims to be an envelope itself.
+        // The result of a successful call is data and may hold anything, unless it claims to be an envelope
+        // itself.
         let tells = |reply: &Json<'_>| !success || claims_reply(*reply);
         for reply in REPLIES.into_iter().filter_map(|key| object.get(key)).filter(tells) {
             if self.search_nested(reply, scope, parsers).is_ok() {
@@ -82,7 +83,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         match error.and_then(Json::as_str) {
             Some(text) => self.report_text_error(Dialect::McpAql, text, confirmation, scope, parsers),
             None => {
-                // Without an error object, its parts may stand in the envelope itself.
+                // Without an error object, its parts may be in the envelope itself.
                 let failure = match error {
                     Some(error) => Failure::from_object(Dialect::McpAql, error),
                     None => self.read_mcp_aql_parts(object.json),
@@ -92,8 +93,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// A failure without an error object or text. Its parts may stand in the envelope itself, or under the
-    /// names that other APIs use.
+    /// Reads a failure without an error object or text. Its parts may be in the envelope itself, or under the
+    /// keys that other APIs use.
     fn read_mcp_aql_parts<'t>(&self, object: Json<'t>) -> Failure<'t> {
         let failure = Failure::from_object(Dialect::McpAql, object);
         if failure.message.is_some() {
@@ -109,7 +110,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// An error that is a text: words, or an error object that was encoded once more.
+    /// Reports an error that is a text: prose, or a JSON-encoded error object.
     fn report_text_error(
         &mut self,
         shape_dialect: Dialect,
@@ -133,7 +134,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// A batch error that lists the errors of its items stands for these, and is not one more.
+    /// Reports the errors of the items of a batch error in place of the batch error itself. Returns false if
+    /// the failure is not a batch error, or lists no errors.
     pub(super) fn report_batch_errors(&mut self, failure: &Failure<'_>, scope: &Scope<'_>) -> bool {
         if failure.code != Code::Text("BATCH_PARTIAL_FAILURE") {
             return false;
@@ -160,7 +162,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         scope: &Scope<'_>,
         parsers: &mut [Parser],
     ) {
-        // A tool may return a list of anything under this name.
+        // A tool may return any list under this name.
         let is_batch = |results: &Json<'_>| {
             let is_item = |item: Json<'_>| item.present("result").is_some() || item.get("success").is_some();
             results.is_array() && (scope.level != Level::ToolData || results.items().any(is_item))
@@ -171,7 +173,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// The items of a batch, each on its own; what fails under `success: true` is hidden.
+    /// Searches each item of a batch; a failure under `success: true` is hidden.
     fn search_batch_results(&mut self, results: Json<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) {
         for (position, item) in (0..).zip(results.items()) {
             let item_scope = Scope { hidden: true, ..item_scope(item, position, scope) };
@@ -192,7 +194,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
 
     fn report_warnings(&mut self, object: &IndexedObject<'_>, scope: &Scope<'_>) {
         let Some(warnings) = object.get(EnvelopeKey::Warnings) else { return };
-        // A warning is not a failure, so nothing of it is hidden.
+        // A warning is not a failure, so it is never hidden.
         let scope = Scope { hidden: false, ..*scope };
         for warning in warnings.items() {
             let failure =
@@ -201,7 +203,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// `{"jsonrpc": "2.0", ...}`.
+    /// Reads a JSON-RPC message: `{"jsonrpc": "2.0", ...}`.
     pub(super) fn read_jsonrpc(
         &mut self,
         object: &IndexedObject<'_>,
@@ -225,7 +227,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// A request or a notification answers nothing, except that a task tells how far it has come.
+    /// Reads a request or a notification, which is not a reply, except that it may report the state of a
+    /// task.
     fn read_jsonrpc_request(
         &mut self,
         object: &IndexedObject<'_>,
@@ -265,7 +268,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             None => Err(UnrecognizedReason::NoEnvelope),
         };
         match searched {
-            // A poll of a task whose state is known already is no call of its own.
+            // A poll of a task whose state is already known is not a separate call.
             Err(reason @ (UnrecognizedReason::TooManyLevels | UnrecognizedReason::RepeatedState)) => {
                 Err(reason)
             }
@@ -277,7 +280,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// What JSON-RPC calls a success: a failure in it is hidden.
+    /// Searches the result of a JSON-RPC reply, which the protocol reports as a success, so a failure in it
+    /// is hidden.
     pub(super) fn search_result(
         &mut self,
         result: Json<'_>,
@@ -319,7 +323,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     }
 }
 
-/// The scope of one item of a batch.
+/// Returns the scope of one item of a batch.
 fn item_scope<'t>(item: Json<'t>, position: i64, scope: &Scope<'t>) -> Scope<'t> {
     Scope {
         batch_index: Some(item.get("index").and_then(Json::as_i64).unwrap_or(position)),

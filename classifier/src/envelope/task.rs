@@ -1,7 +1,7 @@
-//! MCP tasks: a call whose result comes later.
+//! MCP tasks: calls whose result arrives later.
 //!
-//! Invariants: a task that goes on is pending, neither ok nor failed; with a tracker one task is reported as
-//! pending once and its end once, however often it is polled.
+//! Invariants: a running task is pending, neither ok nor failed; with a tracker, one task is reported as
+//! pending once and as ended once, however often it is polled.
 
 use super::pairing::PairedCall;
 use super::{EnvelopeFinder, EnvelopeVisitor, Failure, Scope, SearchResult, Success};
@@ -12,7 +12,7 @@ use crate::json::{Json, Parser};
 use crate::reason::UnrecognizedReason;
 use crate::request_tracker::{Progress, TrackedCall, TrackedKind};
 
-/// How far a task has come.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TaskState {
     GoesOn,
@@ -20,7 +20,7 @@ enum TaskState {
     Failed,
 }
 
-/// The words for it.
+/// The status words of each state.
 const STATES: [(&str, TaskState); 12] = [
     ("working", TaskState::GoesOn),
     ("submitted", TaskState::GoesOn),
@@ -36,10 +36,10 @@ const STATES: [(&str, TaskState); 12] = [
     ("canceled", TaskState::Failed),
 ];
 
-/// The key under which a result names the task that it belongs to.
+/// The key under which a result names its task.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// A task, as a result or a notification shows it.
+/// A task, as stated by a result or a notification.
 struct Task<'t> {
     object: Json<'t>,
     id: Json<'t>,
@@ -47,7 +47,7 @@ struct Task<'t> {
 }
 
 impl<'t> Task<'t> {
-    /// `{"taskId": ..., "status": ...}`, or the same under `task`.
+    /// Reads `{"taskId": ..., "status": ...}`, or the same under `task`.
     fn read(object: &IndexedObject<'t>) -> Option<Self> {
         let has_id = object.get(EnvelopeKey::TaskId).is_some();
         let task =
@@ -61,7 +61,7 @@ impl<'t> Task<'t> {
 }
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// Reads the state of a task, or the result of one; none when the object has to do with no task.
+    /// Reads the state of a task, or the result of one; returns `None` if the object is not about a task.
     pub(super) fn read_task_result(
         &mut self,
         object: &IndexedObject<'_>,
@@ -77,7 +77,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     fn read_task(&mut self, task: &Task<'_>, scope: &Scope<'_>, parsers: &mut [Parser]) -> SearchResult {
         let known = self.recall(TrackedKind::Task, task.id, scope);
         let progress = known.as_ref().map(|call| call.progress);
-        // Without its result, the end of a task does not tell whether the tool failed; that comes next.
+        // Without its result, a completed task does not show whether the tool failed; the result comes next.
         let awaits_result = task.state == TaskState::Completed && task.object.present("result").is_none();
         if awaits_result {
             return match known {
@@ -102,10 +102,10 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         })
     }
 
-    /// Remembers a task with the operation that created it.
+    /// Remembers a task together with the operation that created it.
     fn remember_task(&mut self, task: &Task<'_>, scope: &Scope<'_>) {
         let operation = scope.fields[ContextField::Operation as usize].and_then(Json::as_str);
-        // The operation of a poll is not that of the task.
+        // The operation of a poll is not the operation of the task.
         let operation =
             operation.filter(|name| !name.starts_with("tasks/") && !name.starts_with("notifications/"));
         let call = self.new_call(operation.unwrap_or_default(), None, None, scope);
@@ -150,7 +150,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// A completed task may hold a result that failed.
+    /// Reports a completed task, whose result may be a failure.
     fn read_completed_task(
         &mut self,
         task: &Task<'_>,
@@ -167,7 +167,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Ok(())
     }
 
-    /// The result of a task that is fetched on its own: it repeats the end of the task, if that was seen.
+    /// Reads the result of a task that was fetched separately. It repeats the end of the task, if that was
+    /// seen.
     fn read_related_result(
         &mut self,
         object: &IndexedObject<'_>,

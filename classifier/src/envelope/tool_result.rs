@@ -1,8 +1,8 @@
-//! Tool results: `{"content": [...], "isError": ...}`, and what their texts say.
+//! Tool results, `{"content": [...], "isError": ...}`, and the failures that their texts state.
 //!
 //! Invariants: a result with `isError: true` is exactly one failure, whatever its texts hold, unless a batch
-//! inside it lists its own; in a result without the flag only an unmistakable shape or statement is a
-//! failure, and it is a hidden one.
+//! inside it lists its own failures; in a result without the flag only an unmistakable shape or statement is
+//! a failure, and it is a hidden one.
 
 use super::api_shapes::{self, Strictness};
 use super::{
@@ -17,27 +17,27 @@ use crate::framing;
 use crate::json::{Json, Parser};
 use crate::reason::UnrecognizedReason;
 
-/// `content`, `structuredContent` or `isError` make a tool result.
+/// Reports whether an object is a tool result, by its `content`, `structuredContent` or `isError`.
 pub(super) fn is_tool_result(object: &IndexedObject<'_>) -> bool {
     let content = object.get(EnvelopeKey::Content);
-    // Other records use snake_case for a flag of their own.
+    // Other records have their own flag in snake_case.
     let has_flag = object.get(EnvelopeKey::IsError).and_then(Json::as_bool).is_some()
         && (content.is_some() || object.json.get("isError").is_some());
     has_flag || object.get(EnvelopeKey::StructuredContent).is_some() || content.is_some_and(is_content)
 }
 
-/// `[{"type": "text", "text": "..."}]`.
+/// Reports whether a value is a list of content parts: `[{"type": "text", "text": "..."}]`.
 pub(super) fn is_content(value: Json<'_>) -> bool {
     value.items().next().is_some_and(|item| item.get("type").is_some())
 }
 
-/// True when the protocol says that the tool failed.
+/// Reports whether the protocol marks the tool call as failed.
 pub(super) fn is_flagged(object: &IndexedObject<'_>) -> bool {
     object.get(EnvelopeKey::IsError).and_then(Json::as_bool) == Some(true)
 }
 
-/// The texts of the content of a tool result: a list of parts, or the text itself. Some dumps write the text
-/// of a part under `content`.
+/// Returns the texts of the content of a tool result: those of its parts, or the content itself if it is a
+/// text. Some dumps write the text of a part under `content`.
 pub(super) fn texts<'t>(content: Json<'t>) -> impl Iterator<Item = Json<'t>> {
     let part = |item: Json<'t>| {
         let is_text = |value: &Json<'t>| value.as_str().is_some();
@@ -47,19 +47,19 @@ pub(super) fn texts<'t>(content: Json<'t>) -> impl Iterator<Item = Json<'t>> {
     bare.into_iter().chain(content.items().filter_map(part))
 }
 
-/// The first text that is not blank.
+/// Returns the first text that is not blank.
 fn first_text(content: Json<'_>) -> Option<&str> {
     texts(content).filter_map(Json::as_str).find(|text| !text.trim_ascii().is_empty())
 }
 
-/// True for a batch with an item that failed.
+/// Reports whether an object is a batch with a failed item.
 fn has_failed_items(object: &IndexedObject<'_>) -> bool {
     let items = object.get(EnvelopeKey::Results).into_iter().flat_map(Json::items);
     let mut results = items.map(|item| item.present("result").unwrap_or(item));
     results.any(|result| result.get("success").and_then(Json::as_bool) == Some(false))
 }
 
-/// Objects and texts in which a failed reply may carry its error.
+/// The keys under which a failed reply may hold its error.
 const ERROR_HOLDERS: [EnvelopeKey; 10] = [
     EnvelopeKey::Error,
     EnvelopeKey::Response,
@@ -74,7 +74,7 @@ const ERROR_HOLDERS: [EnvelopeKey; 10] = [
 ];
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// `{"content": [...], "isError": ...}`: the envelope inside counts, whatever `isError` says.
+    /// Reads `{"content": [...], "isError": ...}`. An envelope inside it counts, whatever `isError` says.
     pub(super) fn read_tool_result(
         &mut self,
         object: &IndexedObject<'_>,
@@ -91,7 +91,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         if let Some(structured) = object.get(EnvelopeKey::StructuredContent) {
             searched = self.search_nested(structured, &inner, parsers);
         }
-        // The text repeats structured content, so one of them is enough.
+        // The text repeats the structured content, so searching one of them is enough.
         if let Err(reason) = searched {
             searched =
                 self.search_content(content, &inner, parsers).map_err(|other| more_specific(reason, other));
@@ -107,7 +107,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Ok(())
     }
 
-    /// What a tool returned without saying that it failed: an envelope in the texts, or a statement.
+    /// Searches the output of a tool that has no error flag, for an envelope in its texts or a stated
+    /// failure.
     pub(super) fn search_content(
         &mut self,
         content: Json<'_>,
@@ -125,7 +126,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         searched
     }
 
-    /// A text that a tool returned: JSON is opened, and prose counts when it states a failure.
+    /// Searches a text that a tool returned. JSON is parsed, and prose counts if it states a failure.
     pub(super) fn search_tool_text(
         &mut self,
         text: &str,
@@ -151,7 +152,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Ok(())
     }
 
-    /// Reports the one failure of a result whose protocol says that it failed.
+    /// Reports the one failure of a result that its protocol marks as failed.
     pub(super) fn report_flagged_result(
         &mut self,
         object: &IndexedObject<'_>,
@@ -173,7 +174,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// Reports a failure of which the protocol has told already, when the value explains it.
+    /// Reports a failure that the protocol has already signalled, if the value explains it. Returns true if
+    /// it does.
     pub(super) fn report_flagged(
         &mut self,
         value: Json<'_>,
@@ -203,7 +205,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     ) -> bool {
         match object.get(EnvelopeKey::Success).and_then(Json::as_bool) {
             Some(false) => return self.read_mcp_aql(false, object, scope, parsers).is_ok(),
-            // A batch tells of its failures itself.
+            // A batch lists its own failures.
             Some(true) if has_failed_items(object) => {
                 return self.read_mcp_aql(true, object, scope, parsers).is_ok();
             }
@@ -252,8 +254,9 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         searched.is_ok()
     }
 
-    /// JSON behind some words of the same failure: `GitLab API error: 401 Unauthorized {...}`. An envelope of
-    /// a dialect speaks for itself; of any other body only the code is taken, and the whole text stays.
+    /// Reports a failure whose text is followed by JSON: `GitLab API error: 401 Unauthorized {...}`. The JSON
+    /// is read in full if it is an MCP-AQL or JSON-RPC envelope; any other body provides only the code, and
+    /// the whole text stays the message.
     fn report_embedded_json(&mut self, text: &str, scope: &Scope<'_>, parsers: &mut [Parser]) -> bool {
         let Some((_, json)) = framing::split_json(text) else { return false };
         let searched = self.search_json_text(json, parsers, |finder, json, deeper| {

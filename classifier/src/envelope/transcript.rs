@@ -1,11 +1,12 @@
 //! Transcripts of agent hosts: Claude Code, Codex, Gemini CLI, opencode, goose, and the message formats of
 //! Anthropic, `OpenAI`, Google, Bedrock and the AI SDK.
 //!
-//! A line of a transcript is told by its `type` or `role`. Tool results in it are read like any tool result;
-//! tool calls are remembered, so that a result in a later line knows its tool. Everything else in a
-//! transcript is no reply: what a model or a person writes is never searched for errors.
+//! A line of a transcript is recognized by its `type` or `role`. Its tool results are read like any other
+//! tool result; tool calls are remembered, so that a result in a later line can be matched to its tool.
+//! Everything else in a transcript is not a reply: text that a model or a person writes is never searched for
+//! errors.
 //!
-//! Invariant: containers are descended at most [`MAX_DEPTH`] levels, along known keys only.
+//! Invariant: the search descends at most [`MAX_DEPTH`] levels, along known keys only.
 
 mod tool_item;
 
@@ -23,7 +24,7 @@ use tool_item::{ItemRole, ToolItem, Verdict};
 
 const MAX_DEPTH: usize = 5;
 
-/// Keys under which items stand.
+/// The keys under which items are nested.
 const CONTAINERS: [&str; 11] = [
     "message",
     "item",
@@ -38,8 +39,8 @@ const CONTAINERS: [&str; 11] = [
     "response",
 ];
 
-/// The types of lines that are a transcript's own, and the key that each must have beside it: other records
-/// use such words, too.
+/// The line types that mark a transcript, each with a key that must be present beside it, because other
+/// records use the same types.
 const LINE_TYPES: [(&str, &str); 35] = [
     ("user", "message"),
     ("assistant", "message"),
@@ -78,10 +79,10 @@ const LINE_TYPES: [(&str, &str); 35] = [
     ("response.mcp_call.in_progress", "item_id"),
 ];
 
-/// Parts of a stream that a later line repeats as a whole.
+/// Types of partial lines, whose content a later line repeats as a whole.
 const PARTIAL_TYPES: [&str; 3] = ["item.started", "item.updated", "response.output_item.added"];
 
-/// Calls that a host did not let run: the kind as hosts write it, and what it stands for.
+/// Reasons why a host did not run a call, as hosts write them, with the canonical code of each.
 const NON_EXECUTIONS: [(&str, &str); 6] = [
     ("permission-rule", "PERMISSION_DENIED"),
     ("permission-mode", "PERMISSION_DENIED"),
@@ -91,7 +92,7 @@ const NON_EXECUTIONS: [(&str, &str); 6] = [
     ("hook", "PERMISSION_DENIED"),
 ];
 
-/// Tools that hosts have themselves: hosts flag their failures, and their output is data.
+/// Tools that are built into hosts. Hosts flag the failures of these tools, and their output is data.
 const BUILT_IN_TOOLS: [&str; 17] = [
     "Bash",
     "BashOutput",
@@ -112,13 +113,13 @@ const BUILT_IN_TOOLS: [&str; 17] = [
     "local_shell_call",
 ];
 
-/// What the search of a transcript found so far.
+/// The result of searching a transcript line so far.
 struct Found {
     searched: SearchResult,
 }
 
 impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
-    /// Reads a line of a transcript; none when the object is something else.
+    /// Reads a line of a transcript; returns `None` if the object is something else.
     pub(super) fn search_transcript(
         &mut self,
         object: &IndexedObject<'_>,
@@ -158,7 +159,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Some(found.searched)
     }
 
-    /// A session or a request to the model that failed as a whole.
+    /// Returns the failure of a whole session or of a request to the model, if the line states one.
     fn session_failure<'t>(&self, object: &IndexedObject<'t>) -> Option<Failure<'t>> {
         let kind = object.get(EnvelopeKey::Type)?.as_str()?;
         if kind == "result" && is_flagged(object) {
@@ -185,7 +186,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         })
     }
 
-    /// Looks for items along the known containers.
+    /// Searches the known containers for items.
     fn walk_transcript(
         &mut self,
         value: Json<'_>,
@@ -221,7 +222,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// `tool_calls` of a message in the format of `OpenAI`.
+    /// Remembers the `tool_calls` of a message in the format of `OpenAI`.
     fn remember_tool_calls(&mut self, message: Json<'_>, scope: &Scope<'_>) {
         if self.stream.is_none() {
             return;
@@ -243,7 +244,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         }
     }
 
-    /// One tool result: the call it belongs to, then what it says.
+    /// Matches a tool result to its call, then reports its outcome.
     fn read_tool_item(
         &mut self,
         item: &ToolItem<'_>,
@@ -310,7 +311,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.read_item_output(output, scope, &hidden, parsers)
     }
 
-    /// What a tool returned without a word of failure around it.
+    /// Searches the output of a tool whose item does not report a failure.
     fn read_item_output(
         &mut self,
         output: Option<Json<'_>>,
@@ -342,7 +343,7 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         Ok(())
     }
 
-    /// The one failure of a call that its transcript calls failed.
+    /// Reports the one failure of a call that its transcript marks as failed.
     fn report_item_failure(
         &mut self,
         error: Option<Json<'_>>,
@@ -394,14 +395,14 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         self.visitor.on_failure(&failure, scope);
     }
 
-    /// A tool result with content, which has its own way to be reported.
+    /// Indexes a tool result with content, which `report_flagged_result` reports.
     fn indexed_result<'t>(&self, value: Json<'t>) -> Option<IndexedObject<'t>> {
         let object = value.is_object().then(|| self.names.index(value))?;
         object.get(EnvelopeKey::Content).is_some().then_some(object)
     }
 }
 
-/// `mcp__server__tool` is a tool of a server.
+/// Splits `mcp__server__tool` into the server and the tool.
 fn split_mcp_name(name: &str) -> (Option<&str>, Option<&str>) {
     match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) if !server.is_empty() && !tool.is_empty() => (Some(server), Some(tool)),
@@ -409,7 +410,7 @@ fn split_mcp_name(name: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// What a host says about a call that it did not run.
+/// Returns the canonical code for a call that its host did not run, if the host states the reason.
 fn non_execution(record: Json<'_>, id: Option<Json<'_>>) -> Option<&'static str> {
     let id = id?.as_str()?;
     let notes = record.get("tool_result_meta")?;

@@ -1,53 +1,53 @@
-//! The keys that the replies of upstream APIs are made of, and what each means.
+//! The keys of the replies of upstream APIs, and the meaning of each key.
 //!
-//! The table is data: a spelling or a language more is one row.
+//! The table is data: adding a spelling or a language takes one row.
 
 use crate::json::{Json, TapeOffset};
 use crate::name_table::NameTable;
 use std::sync::LazyLock;
 
-/// What the value of a key says about a reply.
+/// The meaning of a key's value in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Whether the request worked.
+    /// True if the request succeeded.
     Verdict,
-    /// Whether the request failed.
+    /// True if the request failed.
     ErrorFlag,
     /// The error itself: a text, an object, a list or a flag.
     Error,
-    /// A text under a name that only errors have.
+    /// A text under a key that only errors have.
     ErrorText,
     /// A list of errors.
     Errors,
     Message,
     Detail,
     Title,
-    /// A text that is the body of a reply, whether it worked or not.
+    /// A text that is the body of a reply, whether the request succeeded or failed.
     Body,
-    /// A word for how it went, or an HTTP status.
+    /// A word for the outcome, or an HTTP status.
     Status,
     HttpStatus,
     Code,
     Type,
     Kind,
     Data,
-    /// Where to read about the error.
+    /// A link to documentation about the error.
     Documentation,
 }
 
 pub(super) const SLOT_COUNT: usize = Slot::Documentation as usize + 1;
 
-/// What a key is when its value counts.
+/// The meaning of a key with a non-empty value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyMeaning {
     Slot(Slot),
-    /// Stands beside errors as well as beside data, and decides nothing.
+    /// A key that occurs both in errors and in data, and decides nothing.
     Companion,
-    /// Belongs to a record or a list that a tool returned, rather than to an error.
+    /// A key of a record or a list that a tool returned, rather than of an error.
     Record,
 }
 
-/// Each slot with its spellings, the best first.
+/// The spellings of each slot, in order of preference.
 const SLOTS: [(Slot, &[&str]); SLOT_COUNT] = [
     (
         Slot::Verdict,
@@ -338,21 +338,21 @@ static KEY_TABLE: LazyLock<NameTable<(KeyMeaning, u8)>> = LazyLock::new(|| {
     NameTable::new(slots.chain(others))
 });
 
-/// The fields of an object, sorted by what they mean for a reply.
+/// The fields of an object, sorted by their meaning in a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShapeFields<'t> {
     pub(super) object: Json<'t>,
     offsets: [Option<TapeOffset>; SLOT_COUNT],
-    /// How many fields with a value stand there that mean nothing to us.
+    /// The number of non-empty fields whose keys are unknown.
     pub(super) unknown: usize,
-    /// How many belong to a record that a tool returned.
+    /// The number of fields that belong to a record that a tool returned.
     pub(super) record: usize,
-    /// How many fields there are.
+    /// The number of fields, including empty ones.
     pub(super) count: usize,
 }
 
 impl<'t> ShapeFields<'t> {
-    /// Sorts the fields of an object in one pass; those without a value do not count.
+    /// Sorts the fields of an object in one pass. Empty values only add to `count`.
     pub(super) fn read(object: Json<'t>) -> Self {
         let mut fields = Self { object, offsets: [None; SLOT_COUNT], unknown: 0, record: 0, count: 0 };
         let mut ranks = [u8::MAX; SLOT_COUNT];
@@ -374,7 +374,7 @@ impl<'t> ShapeFields<'t> {
                 None => fields.unknown += 1,
             }
         }
-        // An object of Kubernetes is data, unless it is a status.
+        // A Kubernetes object is data, unless it is a status.
         fields.record += usize::from(fields.text(Slot::Kind).is_some_and(|kind| kind != "Status"));
         fields
     }
@@ -387,7 +387,7 @@ impl<'t> ShapeFields<'t> {
         self.offsets[slot as usize].is_some()
     }
 
-    /// The words of a slot: a text that is not blank.
+    /// Returns the text of a slot if it is not blank.
     pub(super) fn text(&self, slot: Slot) -> Option<&'t str> {
         self.get(slot)?.as_str().map(str::trim).filter(|text| !text.is_empty())
     }
@@ -397,7 +397,7 @@ impl<'t> ShapeFields<'t> {
     }
 }
 
-/// A value that says nothing: null, or an empty list, object or text.
+/// Reports whether a value is empty: null, a blank text, or a list or an object without elements.
 fn is_empty(value: Json<'_>) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim_ascii().is_empty());
     value.is_null()

@@ -1,21 +1,21 @@
-//! One tool call or tool result, as the transcript of an agent host writes it.
+//! One tool call or tool result in the transcript of an agent host.
 //!
 //! Hosts differ in names, not in substance: an id, a tool, perhaps a server, a status or a flag, an error, an
-//! output. The names are data here.
+//! output. The tables of names are data.
 
 use crate::context::millis_with_unit;
 use crate::json::Json;
 
-/// What an item of a transcript is.
+/// The role of a transcript item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemRole {
-    /// A model asks for a tool.
+    /// The request of a model to call a tool.
     Use,
-    /// What came of it.
+    /// The result of a call.
     Result,
 }
 
-/// The types of items, as hosts write them under `type`.
+/// The item types that hosts write under `type`, with their roles.
 const ITEM_TYPES: [(&str, ItemRole); 41] = [
     ("tool_use", ItemRole::Use),
     ("mcp_tool_use", ItemRole::Use),
@@ -78,15 +78,15 @@ const ERROR_KEYS: [&str; 4] = ["error", "errorText", "error_text", "errorMessage
 const OUTPUT_KEYS: [&str; 8] =
     ["output", "content", "result", "value", "response", "aggregated_output", "success", "rejected"];
 
-/// Whether an item says that its call failed.
+/// The outcome of a call, as its item states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Failed,
-    /// A person or a policy did not let it run.
+    /// A person or a policy denied the call.
     Denied,
     Worked,
     Running,
-    /// It says nothing.
+    /// The item does not state an outcome.
     Unknown,
 }
 
@@ -126,14 +126,14 @@ const STATUS_WORDS: [(&str, Verdict); 29] = [
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ToolItem<'t> {
     item: Json<'t>,
-    /// An object inside that tells how far the call has come.
+    /// The inner object that holds the state of the call.
     state: Option<Json<'t>>,
     pub(super) role: ItemRole,
     typed_name: Option<&'t str>,
 }
 
 impl<'t> ToolItem<'t> {
-    /// Recognizes an item by its type, its role, or the one key that it consists of.
+    /// Recognizes an item by its type, its role, or its only key.
     pub(super) fn read(item: Json<'t>) -> Option<Self> {
         if item.get("type").is_none()
             && let Some(part) = Self::read_named_part(item)
@@ -152,7 +152,7 @@ impl<'t> ToolItem<'t> {
         }
         if let Some((_, role)) = ITEM_TYPES.iter().find(|(known, _)| *known == name) {
             let is_ours = match name {
-                // A word that others use for other things.
+                // Other formats use this type for other things.
                 "tool" => {
                     item.get("state").is_some_and(Json::is_object) || item.get("tool_call_id").is_some()
                 }
@@ -163,13 +163,13 @@ impl<'t> ToolItem<'t> {
             };
             return is_ours.then(|| Self::new(item, *role, None));
         }
-        // Parts of the AI SDK carry the name of the tool in their type.
+        // Parts of the AI SDK have the name of the tool in their type.
         let typed_name = name.strip_prefix("tool-").filter(|_| item.get("toolCallId").is_some())?;
         item.get("state")?.as_str()?;
         Some(Self::new(item, ItemRole::Result, Some(typed_name)))
     }
 
-    /// Parts that are named by their only key: `{"functionResponse": {...}}`, `{"toolResult": {...}}`.
+    /// Reads a part that is named by its key: `{"functionResponse": {...}}`, `{"toolResult": {...}}`.
     fn read_named_part(item: Json<'t>) -> Option<Self> {
         const PARTS: [(&str, ItemRole); 4] = [
             ("functionResponse", ItemRole::Result),
@@ -182,7 +182,8 @@ impl<'t> ToolItem<'t> {
         inner.is_object().then(|| Self { state: response, ..Self::new(inner, role, None) })
     }
 
-    /// `{"type": "tool_call", "tool_call": {"mcpToolCall": {"args": {...}, "result": {"success": {...}}}}}`.
+    /// Reads `{"type": "tool_call", "tool_call": {"mcpToolCall": {"args": {...}, "result": {"success":
+    /// {...}}}}}`.
     fn read_cursor_call(item: Json<'t>) -> Option<Self> {
         let (kind, call) = item.get("tool_call")?.fields().find(|(_, call)| call.get("args").is_some())?;
         let arguments = call.get("args").unwrap_or(Json::NULL);
@@ -192,7 +193,7 @@ impl<'t> ToolItem<'t> {
         Some(Self { state: result, ..Self::new(item, role, name.or(kind.strip_suffix("ToolCall"))) })
     }
 
-    /// A whole call with its state, whatever it calls itself.
+    /// Returns the item of a whole call with its state, whatever its type.
     pub(super) fn of_call(item: Json<'t>) -> Self {
         Self::new(item, ItemRole::Result, None)
     }
@@ -212,7 +213,7 @@ impl<'t> ToolItem<'t> {
         self.find(&ID_KEYS)
     }
 
-    /// The tool as it is named, or the command.
+    /// Returns the name of the tool, or of the kind of command.
     pub(super) fn name(&self) -> Option<&'t str> {
         let invocation = self.item.get("invocation").and_then(|call| call.get("tool"));
         let nested = || self.item.path("toolCall.value.name").or_else(|| self.item.path("function.name"));
@@ -238,7 +239,7 @@ impl<'t> ToolItem<'t> {
         self.find(&ARGUMENT_KEYS)
     }
 
-    /// What the item says that went wrong.
+    /// Returns the error that the item states, if it is not empty.
     pub(super) fn error(&self) -> Option<Json<'t>> {
         let says_something = |error: &Json<'t>| match error.as_str() {
             Some(text) => !text.trim_ascii().is_empty(),
@@ -248,7 +249,7 @@ impl<'t> ToolItem<'t> {
         in_result().or_else(|| self.find(&ERROR_KEYS)).filter(says_something)
     }
 
-    /// What the tool returned.
+    /// Returns the output of the tool.
     pub(super) fn output(&self) -> Option<Json<'t>> {
         let in_result = || self.item.get("result")?.present("Ok");
         in_result().or_else(|| {
@@ -266,7 +267,7 @@ impl<'t> ToolItem<'t> {
         if self.state.is_some_and(|state| state.get("rejected").is_some()) {
             return Verdict::Denied;
         }
-        // The outer words say more about the call than those of its parts.
+        // The outer status is more specific to the call than the status of its parts.
         let output = self.output().filter(|output| output.is_object());
         let words = [
             self.item.get("type"),
@@ -289,7 +290,7 @@ impl<'t> ToolItem<'t> {
         }
     }
 
-    /// True when a program ended with another code than zero.
+    /// Reports whether a program exited with a code other than zero.
     pub(super) fn exit_failed(&self) -> bool {
         let in_details = ["details", "metadata"].iter().find_map(|key| self.item.get(key));
         let of = |object: Json<'t>| object.get("exit_code").or_else(|| object.get("exitCode"));
