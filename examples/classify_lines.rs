@@ -6,7 +6,7 @@
 //! cargo run --no-default-features --features classify --example classify_lines < examples/app.ndjson
 //! ```
 //!
-//! It uses the crate `classifier` as a library. The classifier needs nothing but bytes: it does no IO and reads no clock.
+//! It uses the crate `classifier` as a library. The classifier takes bytes only: it does no IO and reads no clock.
 
 use classifier::{
     Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, RegistryError, Rules, Sink,
@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// Prints each event, and counts calls and lines without a response envelope.
 struct Printer<W> {
     output: W,
-    /// The first error of the output; later events are dropped.
+    /// The first error of the output. Later events are still printed, but their errors are dropped.
     error: Option<io::Error>,
     calls: u64,
     unrecognized: u64,
 }
 
 impl<W: Write> Sink for Printer<W> {
-    /// The event borrows from the record, so it is printed at once instead of being kept.
+    /// Prints the event. It borrows from the record, so it is printed at once instead of being kept.
     fn event(&mut self, event: &Event<'_>) {
         let result = writeln!(
             self.output,
@@ -43,7 +43,7 @@ impl<W: Write> Sink for Printer<W> {
         }
     }
 
-    /// Every call is reported here, failed or not, so that you can compute error rates.
+    /// Counts the call. Every call is reported here, failed or not, so that you can compute error rates.
     fn call(&mut self, _: &Call<'_>) {
         self.calls += 1;
     }

@@ -1,4 +1,4 @@
-//! HTTP to a running server, encrypted or not: what all commands that talk to one have in common.
+//! The HTTP client for a running server, with or without TLS, for all commands that connect to one.
 
 mod tls;
 
@@ -17,10 +17,10 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
 
-/// The file in which a server names its addresses.
+/// The file in which a server lists its addresses.
 const ENDPOINTS: &str = "endpoints.json";
 
-/// Sends requests, each with what we say of ourselves.
+/// An HTTP client that sends its token with every request.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -48,7 +48,7 @@ impl HttpClient {
     }
 }
 
-/// Returns the authorization header with the token of the environment.
+/// Returns the authorization header with the token from the environment, or `None` if there is none.
 pub(crate) fn authorization() -> anyhow::Result<Option<HeaderValue>> {
     let token = match (std::env::var("FAULTLINE_TOKEN"), std::env::var_os("FAULTLINE_TOKEN_FILE")) {
         (Ok(token), _) if !token.is_empty() => token,
@@ -62,11 +62,11 @@ pub(crate) fn authorization() -> anyhow::Result<Option<HeaderValue>> {
     Ok(Some(value))
 }
 
-/// The address of a server: shown as a URL without a path.
+/// The address of a server, which is displayed as a URL without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerAddress {
     is_https: bool,
-    /// Its host and port.
+    /// The host and port.
     pub(crate) authority: String,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for ServerAddress {
 }
 
 impl ServerAddress {
-    /// Reads an address as it is given on the command line. The path that we would add ourselves may be there.
+    /// Parses an address from the command line. It may have the path that the command would add itself.
     pub(crate) fn parse(text: &str, example: &str, path: &str) -> Result<Self, String> {
         let example = format!("give one as in {example}");
         let uri: Uri = text.parse().map_err(|error| format!("this is no address ({error}); {example}"))?;
@@ -95,7 +95,7 @@ impl ServerAddress {
         }
     }
 
-    /// One of the addresses that a running server wrote to its data directory, by its name there.
+    /// Reads one of the addresses that a running server wrote to its data directory, by its name in that file.
     pub(crate) fn from_endpoints_file(directory: &Path, name: &str) -> Option<Self> {
         let text = std::fs::read(directory.join(ENDPOINTS)).ok()?;
         let endpoints: serde_json::Value = serde_json::from_slice(&text).ok()?;
@@ -111,7 +111,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) error: ErrorBody,
 }
 
-/// The error in such a response: what is wrong, where, and what to do.
+/// The error in such a response: the problem, its position, and the remedy.
 #[derive(Deserialize)]
 pub(crate) struct ErrorBody {
     pub(crate) message: String,
@@ -119,27 +119,27 @@ pub(crate) struct ErrorBody {
     pub(crate) remedy: Option<String>,
 }
 
-/// A place in a statement.
+/// A position in a statement.
 #[derive(Deserialize)]
 pub(crate) struct ErrorPosition {
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
-/// Nobody is there, or nobody who can be believed.
+/// Returns the message if no server is there, or one whose certificate is not trusted.
 pub(crate) fn connect_error(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let innermost = innermost(error);
     let remedy = tls::remedy(error).unwrap_or("check that a server listens there");
     format!("cannot reach {url}: {innermost}; {remedy}")
 }
 
-/// Somebody was there, and is not any more.
+/// Returns the message if a connection broke after it was established.
 pub(crate) fn connection_error(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let remedy = tls::remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default();
     format!("the connection to {url} broke: {}{remedy}", innermost(error))
 }
 
-/// Returns the innermost cause of an error: the outer ones only say that there was one.
+/// Returns the innermost cause of an error, since the outer ones carry no details.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

@@ -1,7 +1,7 @@
 //! The values of template slots, all invented.
 //!
-//! The table is sorted by slot name for binary search, which a test checks. A text may have slots of its own. The
-//! value depends on the record's seed and the slot alone.
+//! The table is sorted by slot name for binary search, which a test checks. A text may itself contain slots. The value
+//! is determined by the record's seed and the slot alone.
 
 use crate::json_writer::JsonWriter;
 use crate::random::mix;
@@ -11,19 +11,19 @@ use SlotGenerator::{Ago, Ahead, Between, EpochAgo, Hex, Letters, OneOf};
 
 /// The generator of a slot's value.
 pub(crate) enum SlotGenerator {
-    /// Picks one of these texts.
+    /// Picks one of these texts, which may contain slots.
     OneOf(&'static [&'static str]),
-    /// Picks an integer from the first to the second, inclusive.
+    /// Picks an integer between two bounds, inclusive.
     Between(u64, u64),
-    /// Makes this many hexadecimal digits.
+    /// Generates this many hexadecimal digits.
     Hex(usize),
-    /// Makes this many letters and digits.
+    /// Generates this many letters and digits.
     Letters(usize),
     /// Picks a time up to this many seconds after the record's.
     Ahead(u64),
     /// Picks a time up to this many seconds before the record's.
     Ago(u64),
-    /// The same as `Ago`, in seconds since 1970.
+    /// Picks a time like `Ago` does, and writes it in seconds since 1970.
     EpochAgo(u64),
 }
 
@@ -98,7 +98,8 @@ pub(crate) const VOCABULARY: &[(&str, SlotGenerator)] = &[
     ("word", OneOf(&["soon", "many", "fifty", "n/a", "yes please", "tomorrow"])),
 ];
 
-/// Writes the slot's value in this record. An unknown slot stays as it is; a test finds it.
+/// Writes the slot's value in this record. An unknown slot is written as it stands in the template, where a test finds
+/// it.
 pub(crate) fn write(slot: &str, record: &Record<'_>, writer: &mut JsonWriter<'_>) {
     let Ok(row) = VOCABULARY.binary_search_by(|(name, _)| (*name).cmp(slot)) else {
         return writer.write_display(format_args!("<{slot}>"));

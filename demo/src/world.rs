@@ -1,15 +1,16 @@
-//! The world of `faultline demo`: nineteen services of an invented company over a whole week and from then on live.
+//! The world of `faultline demo`: nineteen services of an invented company, over a whole week of history and then live.
 //!
 //! Unlike [`Traffic`](crate::Traffic), which packs every shape into few lines, the world is plausible: most calls
-//! succeed, days are busier than nights, every service has a caller, a session and a version, and things happen that take
-//! several calls: quotas burn down and reset, a release is bad until it is fixed, callers retry in vain or repair their
+//! succeed, days are busier than nights, every service has a caller, a session and a version, and some events span
+//! several calls: quotas are used up and reset, a release is bad until it is fixed, callers retry in vain or correct
+//! their request, operations are denied and then confirmed, a token is replayed, a client probes for a newer protocol.
 //! request, operations are denied and then confirmed, a token is replayed, a client probes for a newer protocol.
 //!
-//! `cast` says who takes part, `services` and the dialects have the templates, `releases` and `rhythm` what a time is
-//! like, and `scenes` what happens.
+//! `cast` lists the services of the world, `services` and the dialects have the templates, `releases` and `rhythm` give
+//! the versions and the load at a time, and `scenes` has the events.
 //!
-//! What always holds: what is drawn for a span of time depends on the seed, the span and the number of calls alone, so
-//! that history can be continued where it ended; the state of a quota or of a release depends on the seed and the time.
+//! Invariants: the signals of a time span depend only on the seed, the span and the number of calls, so that history
+//! can be continued where it ended; the state of a quota or of a release depends on the seed and the time.
 
 mod actor;
 mod cast;
@@ -28,28 +29,28 @@ use crate::random::{Random, mix};
 use incident::Incident;
 pub use incident::{INCIDENT_STEPS, IncidentStep};
 
-/// One report of a call, or of something else that happened.
+/// One report of a call, or of another event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// When it is sent, in microseconds since 1970.
+    /// The time at which it is sent, in microseconds since 1970.
     pub micros: i64,
-    /// What is sent.
+    /// The content.
     pub body: SignalBody,
 }
 
-/// What is sent, and in which form.
+/// The content of a signal, by its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignalBody {
     /// A line of a log, without its newline.
     Line(String),
-    /// The spans of one resource, with the field number that they have in an OTLP request. Several of them one after the
-    /// other are a request.
+    /// The spans of one resource, preceded by the field number that they have in an OTLP request. Several of them
+    /// concatenated are a valid request.
     Spans(Vec<u8>),
-    /// Log records of one resource, in the same form.
+    /// Log records of one resource, in the same format.
     Logs(Vec<u8>),
 }
 
-/// The generator.
+/// The generator of signals.
 #[derive(Debug, Clone)]
 pub struct World {
     seed: u64,
@@ -57,7 +58,7 @@ pub struct World {
 }
 
 impl World {
-    /// Creates the everyday world.
+    /// Creates the world without an incident.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, incident: None }
@@ -70,13 +71,13 @@ impl World {
         self
     }
 
-    /// Returns how busy the world is at a time, in thousandths of the average of a working day.
+    /// Returns the load of the world at a time, in thousandths of the average of a working day.
     #[must_use]
     pub fn activity(micros: i64) -> u64 {
         rhythm::activity(micros)
     }
 
-    /// Appends what comes of so many calls that begin in a span of time. Some of it comes up to a few minutes later.
+    /// Appends the signals of `count` calls that begin in a time span. Some signals are sent up to a few minutes later.
     pub fn calls(&self, from_micros: i64, to_micros: i64, count: u64, signals: &mut Vec<Signal>) {
         let mut random = Random::new(mix(self.seed ^ mix(from_micros as u64)));
         let length = to_micros.saturating_sub(from_micros).max(1).unsigned_abs();

@@ -3,12 +3,12 @@
 use crate::cli::terminal;
 use std::process::ExitCode;
 
-/// The data directory cannot be used.
+/// The exit code if the data directory cannot be used.
 const DATA_DIRECTORY: u8 = 3;
-/// An address cannot be listened on.
+/// The exit code if the server cannot listen on an address.
 const LISTEN_ADDRESS: u8 = 4;
 
-/// Something that ends a command with an exit code of its own.
+/// An error that ends a command with an exit code of its own.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ExitError {
@@ -26,7 +26,7 @@ impl ExitError {
     }
 }
 
-/// Says why a command was refused; other errors are passed on.
+/// Prints an [`ExitError`] and returns its exit code; other errors are passed on.
 pub(crate) fn report_exit_error(result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match result.map_err(anyhow::Error::downcast::<ExitError>) {
         Ok(code) => Ok(code),

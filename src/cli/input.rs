@@ -1,6 +1,6 @@
-//! Where lines come from: files and stdin, plain or compressed. `classify` and `ingest` read through here.
+//! The inputs of `classify` and `ingest`: files and stdin, plain or compressed.
 //!
-//! A file is taken for what its first bytes say it is, whatever its name.
+//! The compression of a file is detected from its first bytes, whatever its name.
 
 pub(crate) mod errors;
 
@@ -9,22 +9,22 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 
-/// The number of bytes of a read: large enough that the cost of system calls does not matter.
+/// The number of bytes of one read, large enough that the cost of system calls does not matter.
 pub(crate) const READ_BYTES: usize = 256 << 10;
-/// Room for what the classifier strips before it measures a line: a byte-order mark, a carriage return.
+/// The number of bytes that the classifier may strip before it measures a line: a byte-order mark, a carriage return.
 pub(crate) const LINE_SLACK: usize = 16;
 
 /// A file or stdin.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
-    /// As given; what notes and events call it.
+    /// The name of the input as given on the command line, for notes and events.
     pub(crate) name: String,
-    /// `None` is stdin.
+    /// The path of the file, or `None` for stdin.
     path: Option<PathBuf>,
 }
 
 impl Input {
-    /// The inputs that the arguments name; stdin when they name none.
+    /// Returns the inputs that the arguments name, or stdin if they name none.
     pub(crate) fn list(files: &[PathBuf]) -> Vec<Self> {
         if files.is_empty() {
             return vec![Self::stdin()];
@@ -33,7 +33,7 @@ impl Input {
         files.iter().map(|path| if path.as_os_str() == "-" { Self::stdin() } else { named(path) }).collect()
     }
 
-    /// A file by its path.
+    /// Returns the input that reads a file.
     pub(crate) fn file(path: PathBuf) -> Self {
         Self { name: path.display().to_string(), path: Some(path) }
     }
@@ -43,19 +43,19 @@ impl Input {
         Self { name: "stdin".to_owned(), path: None }
     }
 
-    /// True when it can be read only once: stdin, a pipe, a device.
+    /// Returns true when the input can be read only once: stdin, a pipe, a device.
     pub(crate) fn is_stream(&self) -> bool {
         let metadata = self.path.as_ref().map(std::fs::metadata);
         metadata
             .is_none_or(|metadata| metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()))
     }
 
-    /// True for stdin.
+    /// Returns true for stdin.
     pub(crate) fn is_stdin(&self) -> bool {
         self.path.is_none()
     }
 
-    /// How long it is on disk, where that can be known. What is not there is nothing to wait for.
+    /// Returns the size of the input on disk, or `None` if it has none (stdin, a pipe). A missing file counts as empty.
     pub(crate) fn bytes(&self) -> Option<u64> {
         match std::fs::metadata(self.path.as_ref()?) {
             Ok(metadata) => metadata.is_file().then_some(metadata.len()),
@@ -63,7 +63,7 @@ impl Input {
         }
     }
 
-    /// Opens it for reading, unpacked.
+    /// Opens the input for reading, decompressed.
     pub(crate) fn open(&self, progress: &ProgressHandle) -> io::Result<Box<dyn Read>> {
         match &self.path {
             None => decompress(io::stdin().lock()),
@@ -83,10 +83,10 @@ enum Compression {
 impl Compression {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-    /// A zstd frame to be skipped, which some packers write first; half of its first byte is free.
+    /// The start of a zstd frame to be skipped, which some tools write first; the low half of its first byte can vary.
     const ZSTD_SKIPPABLE: &[u8] = &[0x50, 0x2a, 0x4d, 0x18];
 
-    /// Returns the compression that `start` shows, or `None` if more bytes are needed.
+    /// Returns the compression that `start` indicates, or `None` if more bytes are needed.
     fn detect(start: &[u8]) -> Option<Self> {
         let mut masked = start.to_vec();
         if let Some(first) = masked.first_mut() {
@@ -106,7 +106,8 @@ impl Compression {
     }
 }
 
-/// Reads as many bytes as it takes to tell the packing, and no more: a terminal may be at the other end.
+/// Returns a reader of the decompressed input. It reads only as many bytes as it needs to detect the compression, since
+/// a terminal may be at the other end.
 fn decompress(mut raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let mut start = Vec::new();
     let compression = loop {

@@ -1,7 +1,7 @@
-//! The progress of a command on stderr, for a person who waits.
+//! The progress display of a command on stderr.
 //!
-//! What always holds: nothing is drawn unless files are read and stderr is a terminal, nor for work that is done
-//! in a moment, and nothing of it is left behind.
+//! Invariants: nothing is drawn unless stderr is a terminal and the work takes a noticeable time, and nothing that was
+//! drawn remains on the screen.
 
 use crate::cli::input::Input;
 use crate::cli::terminal::sanitize;
@@ -12,10 +12,11 @@ use std::time::Duration;
 const BAR_TEMPLATE: &str = "{bytes:>10} of {total_bytes} [{bar:30}] {bytes_per_sec}, {eta} left  {wide_msg}";
 const SPINNER_TEMPLATE: &str = "{spinner} {bytes} {bytes_per_sec}  {wide_msg}";
 
-/// Nobody waits for less than this, and a bar that flashes by would only spoil what `head` prints.
+/// The delay before a bar is drawn. Work that ends sooner needs none, and a flashing bar would garble the output of
+/// `head`.
 const BAR_DELAY: Duration = Duration::from_millis(300);
 
-/// Somebody who waits for an answer wonders after this.
+/// The delay before a spinner is drawn.
 const SPINNER_DELAY: Duration = Duration::from_millis(500);
 
 /// Reports read bytes to the progress bar, from any thread.
@@ -23,12 +24,12 @@ const SPINNER_DELAY: Duration = Duration::from_millis(500);
 pub(crate) struct ProgressHandle(ProgressBar);
 
 impl ProgressHandle {
-    /// Counts what is read, before it is unpacked.
+    /// Wraps a reader so that the bytes it reads are counted, before they are decompressed.
     pub(crate) fn wrap_read<R: Read>(&self, reader: R) -> ProgressBarIter<R> {
         self.0.wrap_read(reader)
     }
 
-    /// Says which input is read.
+    /// Shows the name of the input that is being read.
     pub(crate) fn set_input(&self, input: &Input) {
         self.0.set_message(sanitize(&input.name).into_owned());
     }
@@ -38,26 +39,26 @@ impl ProgressHandle {
         self.0.position()
     }
 
-    /// Goes back to an earlier position, to read from there once more.
+    /// Resets the position to an earlier one, because the input is read again from there.
     pub(crate) fn rewind_to(&self, position: u64) {
         self.0.set_position(position);
     }
 }
 
-/// A progress bar, or none.
+/// A progress bar, which may be hidden.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// To be drawn once it has been worth it.
+    /// True if the bar has yet to be drawn, after a delay.
     pending: bool,
 }
 
 impl Progress {
-    /// No bar.
+    /// Returns a bar that is never drawn.
     pub(crate) fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), pending: false }
     }
 
-    /// A bar for these inputs, if anybody can see it.
+    /// Returns a bar for these inputs. It is hidden if stderr is not a terminal, or if stdin is among the inputs.
     pub(crate) fn for_inputs(inputs: &[Input]) -> Self {
         if inputs.iter().any(Input::is_stdin) || !io::stderr().is_terminal() {
             return Self::hidden();
@@ -71,7 +72,7 @@ impl Progress {
         Self { bar: bar.with_style(style), pending: true }
     }
 
-    /// Called now and then: draws the bar when its time has come.
+    /// Draws the bar once its delay has passed. Callers call this repeatedly.
     pub(crate) fn tick(&mut self) {
         if self.pending && self.bar.elapsed() >= BAR_DELAY {
             self.pending = false;
@@ -79,37 +80,37 @@ impl Progress {
         }
     }
 
-    /// Returns the handle with which readers report what they read.
+    /// Returns the handle with which readers report the bytes that they read.
     pub(crate) fn handle(&self) -> ProgressHandle {
         ProgressHandle(self.bar.clone())
     }
 
-    /// Writes something else to the terminal, without the bar in between.
+    /// Runs `write`, which writes to the terminal, while the bar is not on the screen.
     pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the screen.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Also when we stop early, because nobody reads our output any more.
+/// Removes the bar also if the command ends early, because the reader of stdout closed it.
 impl Drop for Progress {
     fn drop(&mut self) {
         self.finish();
     }
 }
 
-/// A spinner for work of unknown length, drawn when it takes long and stderr is a terminal.
+/// A spinner for work of unknown length, drawn if the work takes long and stderr is a terminal.
 pub(crate) struct Spinner {
     bar: ProgressBar,
     pending: bool,
 }
 
 impl Spinner {
-    /// A spinner, if anybody can see it, with how to end the work.
+    /// Creates a spinner with a hint about how to end the work. It is drawn only if stderr is a terminal.
     pub(crate) fn new(hint: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
@@ -118,7 +119,7 @@ impl Spinner {
         Self { bar, pending: io::stderr().is_terminal() }
     }
 
-    /// Called now and then: draws it when its time has come.
+    /// Draws the spinner once its delay has passed. Callers call this repeatedly.
     pub(crate) fn tick(&mut self) {
         if self.pending && self.bar.elapsed() >= SPINNER_DELAY {
             self.pending = false;
@@ -127,7 +128,7 @@ impl Spinner {
         self.bar.tick();
     }
 
-    /// Takes it away, for good.
+    /// Removes the spinner from the screen for good.
     pub(crate) fn finish(&mut self) {
         self.pending = false;
         self.bar.finish_and_clear();

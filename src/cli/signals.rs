@@ -1,9 +1,9 @@
-//! Signals: the first asks to stop, the second insists.
+//! Signals: the first SIGTERM or SIGINT requests a shutdown, and the second forces it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Counts the signals that ask to stop.
+/// Counts the signals that request a shutdown.
 pub(crate) struct ShutdownSignal {
     requested: watch::Receiver<u32>,
 }
@@ -19,17 +19,17 @@ impl ShutdownSignal {
         Self { requested }
     }
 
-    /// Ends when somebody asks to stop.
+    /// Completes when a shutdown is requested.
     pub(crate) fn requested(&self) -> impl Future<Output = ()> + use<> {
         after(self.requested.clone(), 1)
     }
 
-    /// Ends when somebody insists.
+    /// Completes when a shutdown is forced.
     pub(crate) fn forced(&self) -> impl Future<Output = ()> + use<> {
         after(self.requested.clone(), 2)
     }
 
-    /// Does something to its end, unless somebody insists; true when it came to its end.
+    /// Runs `work` until it completes or a shutdown is forced. Returns true if it completed.
     pub(crate) async fn unless_forced(&self, work: impl Future<Output = ()>) -> bool {
         tokio::select! {
             () = work => true,
@@ -48,7 +48,7 @@ async fn count(mut terminate: Signal, mut interrupt: Signal, sender: watch::Send
     }
 }
 
-/// Ends when so many signals have come; never, when none can come any more.
+/// Completes when this many signals have arrived, and never if signals cannot be received any more.
 async fn after(mut requested: watch::Receiver<u32>, wanted: u32) {
     if requested.wait_for(|count| *count >= wanted).await.is_err() {
         std::future::pending::<()>().await;

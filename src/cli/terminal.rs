@@ -1,10 +1,10 @@
-//! Speaking to a person: what stdout looks like, and what text may not do to a terminal.
+//! Output to a terminal: the style of stdout, and protection against escape sequences in the data.
 //!
-//! Records are written by others. A message can hold escape sequences that recolour, retitle or rewrite a
-//! terminal, or marks that turn text around; so everything from the data is printed through [`sanitize`].
+//! Records come from other systems. A message can contain escape sequences that recolour, retitle or rewrite a
+//! terminal, or marks that reverse the direction of text; so all text from the data is printed through [`sanitize`].
 //!
-//! What always holds: lines and colours are drawn on a terminal only; colours not even there when `NO_COLOR`
-//! is set; nothing here fails because stderr is closed.
+//! Invariants: lines and colours are drawn on a terminal only, and no colours if `NO_COLOR` is set; nothing here fails
+//! because stderr is closed.
 
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement};
@@ -16,14 +16,14 @@ use std::io::{self, IsTerminal, Write};
 /// The style of output on stdout.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OutputStyle {
-    /// A person looks at it, rather than a program or a file.
+    /// True if stdout is a terminal rather than a pipe or a file.
     pub(crate) terminal: bool,
-    /// It may be in colour.
+    /// True if colours may be used.
     pub(crate) colour: bool,
 }
 
 impl OutputStyle {
-    /// Returns the style for the present stdout: a terminal, a pipe or a file.
+    /// Returns the style for the current stdout.
     pub(crate) fn for_stdout() -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -31,7 +31,7 @@ impl OutputStyle {
         Self { terminal, colour: terminal && !set("NO_COLOR") && !is_dumb }
     }
 
-    /// A table with these headings: ruled and as wide as the terminal, or plain columns when piped.
+    /// Returns a table with these headings: ruled and as wide as the terminal, or plain columns when piped.
     pub(crate) fn table(self, headings: &[&str]) -> Table {
         let mut table = Table::new();
         table.set_header(headings.iter().map(|heading| self.bold_cell(heading)));
@@ -49,10 +49,11 @@ impl OutputStyle {
         table
     }
 
-    /// Hides columns, in this order, until the table fits the terminal; true when some had to be.
+    /// Hides the `dispensable` columns, in this order, until the table fits the terminal. Returns true if any were
+    /// hidden.
     pub(crate) fn fit(self, table: &mut Table, dispensable: &[usize]) -> bool {
         let Some(width) = table.width().filter(|_| self.terminal) else { return false };
-        // Two spaces of padding, and the place of a line that is not drawn.
+        // Each column has two spaces of padding, and one column for a separator that is not drawn.
         let needed: Vec<u16> =
             table.column_max_content_widths().iter().map(|width| width.saturating_add(3)).collect();
         let mut total = needed.iter().fold(0_u16, |sum, width| sum.saturating_add(*width));
@@ -69,13 +70,13 @@ impl OutputStyle {
         hidden
     }
 
-    /// Returns the largest width of a line; none if stdout is not a terminal.
+    /// Returns the maximum width of a line, or `None` if stdout is not a terminal.
     pub(crate) fn width(self) -> Option<usize> {
         let known = Table::new().width().filter(|width| *width >= NARROWEST);
         self.terminal.then(|| known.unwrap_or(USUAL).into())
     }
 
-    /// Our own text, not the data's, so that it stands out.
+    /// Returns a text of the program, not of the data, in bold if colours are used.
     pub(crate) fn bold(self, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
@@ -84,20 +85,20 @@ impl OutputStyle {
         format!("{}{text}{}", style.render(), style.render_reset())
     }
 
-    /// A heading, or anything else that should stand out.
+    /// Returns a cell in bold, such as a heading.
     pub(crate) fn bold_cell(self, text: &str) -> Cell {
         let cell = Cell::new(sanitize(text));
         if self.colour { cell.add_attribute(Attribute::Bold) } else { cell }
     }
 
-    /// A cell that should be noticed.
+    /// Returns a highlighted cell.
     pub(crate) fn marked(self, text: &str) -> Cell {
         let cell = Cell::new(sanitize(text));
         if self.colour { cell.fg(Color::Yellow) } else { cell }
     }
 
-    /// A bar for a number of which some are hidden, as long as the most there are is at its longest; with the spaces that
-    /// it leaves. The hidden part has its own pattern.
+    /// Returns a bar for a number, of which `hidden` are drawn in a pattern of their own. A bar for the number `most`
+    /// has the maximum length; shorter bars are padded with spaces.
     pub(crate) fn bar(self, number: u64, hidden: u64, most: u64) -> String {
         let length = |number: u64| number.saturating_mul(BAR).div_ceil(most.max(1)) as usize;
         let whole = length(number);
@@ -111,7 +112,7 @@ impl OutputStyle {
         )
     }
 
-    /// Our own text, not the data's, in a colour where there are colours.
+    /// Returns a text of the program, not of the data, in a colour if colours are used.
     pub(crate) fn paint(self, text: &str, colour: AnsiColor) -> String {
         if !self.colour {
             return text.to_owned();
@@ -121,35 +122,36 @@ impl OutputStyle {
     }
 }
 
-/// The longest bar, in characters.
+/// The length of the longest bar, in characters.
 const BAR: u64 = 36;
 
-/// A terminal that claims to be narrower does not know, as those of `script` and of some containers.
+/// The minimum plausible width of a terminal. Terminals that report less do not know their width, such as those of
+/// `script` and of some containers.
 const NARROWEST: u16 = 40;
 /// The assumed width of a terminal that does not know its width.
 const USUAL: u16 = 80;
 
-/// One line under the headings, and no other.
+/// A style with one line below the headings, and no others.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// A cell of text from the data.
+/// Returns a cell for text from the data.
 pub(crate) fn cell(text: &str) -> Cell {
     Cell::new(sanitize(text))
 }
 
-/// A cell that holds a figure.
+/// Returns a right-aligned cell for a number.
 pub(crate) fn number_cell(text: &str) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A table as text, without the spaces that would trail its lines.
+/// Renders a table as text, without trailing spaces.
 pub(crate) fn render_table(table: &Table) -> String {
     let mut text = table.trim_fmt();
     text.push('\n');
     text
 }
 
-/// Text with everything a terminal could act on made visible: `\u{1b}[31m`.
+/// Returns the text with every character escaped that a terminal could act on, such as `\u{1b}[31m`.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     escaped(text, is_active)
 }
@@ -165,7 +167,8 @@ fn escaped(text: &str, is_active: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(sanitize)
 }
 
-/// Control characters, separators of lines, and the marks that change the direction of text or show nothing.
+/// Returns true for control characters, line separators, and characters that are invisible or change the text
+/// direction.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -173,11 +176,11 @@ fn is_active(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Escapes what JSON may hold raw and a terminal may act on: DEL, and the control characters above it.
-/// `json` stays the same document.
+/// Escapes the characters that JSON may contain unescaped and a terminal may act on: DEL, and the C1 control characters
+/// above it. The JSON value stays the same.
 pub(crate) fn sanitize_json(json: &mut String) {
     let is_raw = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
-    // Their encoding starts with one of two bytes, and neither is common.
+    // Their UTF-8 encoding starts with one of two bytes, and neither is common.
     if memchr::memchr2(0x7f, 0xc2, json.as_bytes()).is_none() || !json.contains(is_raw) {
         return;
     }
@@ -211,19 +214,19 @@ pub(crate) fn print_error(text: &str) {
     print_note(&format!("error: {text}"));
 }
 
-/// Returns true when the reader of stdout closed it, which is no failure of the program.
+/// Returns true when an error says that the reader of stdout closed it, which is not a failure of the program.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
-/// `1 line`, `1,200 lines`.
+/// Formats a count with its noun: `1 line`, `1,200 lines`.
 pub(crate) fn format_count(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", indicatif::HumanCount(count))
 }
 
-/// A share as a percentage; nothing of nothing is nothing.
+/// Formats a share as a percentage. If the whole is zero, so is the percentage.
 pub(crate) fn format_percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     format!("{:.1} %", share * 100.0)

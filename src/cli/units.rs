@@ -1,19 +1,19 @@
-//! Sizes, durations and what is kept, as they are written on the command line.
+//! Parsers and printers of sizes, durations, counts and retention on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use store::delta::Retention;
 
-/// A size in memory that is printed as it would be written.
+/// A size in bytes, which is printed in the form in which it can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ByteSize(pub(crate) usize);
 
-/// A number of things, at least one.
+/// A positive number of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) usize);
 
-/// A duration that is printed as it would be written.
+/// A duration, which is printed in the form in which it can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HumanDuration(pub(crate) Duration);
 
@@ -84,7 +84,7 @@ impl fmt::Display for HumanDuration {
     }
 }
 
-/// The size of the log: one that is too small would refuse everything, for ever.
+/// Parses the size of the WAL. A WAL that is too small would reject every request, so there is a minimum.
 pub(crate) fn parse_wal_bytes(text: &str) -> Result<u64, String> {
     const LEAST: u64 = 1 << 20;
     match parse_bytes(text)? {
@@ -93,7 +93,7 @@ pub(crate) fn parse_wal_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size, as in 512MiB or 2GB.
+/// Parses a size, as in 512MiB or 2GB.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 9] = [
         ("KiB", 1 << 10),
@@ -117,7 +117,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "give a size as in 512MiB or 16GiB".to_owned())
 }
 
-/// A duration, as in 500ms, 60s, 15m, 12h or 30d.
+/// Parses a duration, as in 500ms, 60s, 15m, 12h or 30d.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 5] =
         [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
@@ -140,7 +140,7 @@ pub(crate) fn parse_retention(text: &str) -> Result<Retention, String> {
     for part in text.split(',') {
         match (parse_duration(part), parse_bytes(part)) {
             (Ok(age), _) if retention.age.is_none() && !age.is_zero() => retention.age = Some(age),
-            // A bare number could be either.
+            // A number without a unit could be either.
             (Err(_), Ok(size)) if retention.bytes.is_none() && part.ends_with(['B', 'b']) => {
                 retention.bytes = Some(size);
             }

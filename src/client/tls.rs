@@ -1,4 +1,4 @@
-//! Whom we believe over https, and what we show of ourselves.
+//! TLS of the HTTP client: the trusted authorities, and the client certificate.
 
 use anyhow::Context;
 use clap::ValueHint;
@@ -25,7 +25,7 @@ pub(crate) struct ClientTlsArgs {
 }
 
 impl ClientTlsArgs {
-    /// What a connection is encrypted with. Where nothing is to be encrypted, no file is looked at.
+    /// Returns the TLS configuration of a connection. Without https, no file is read.
     pub(super) fn client_config(&self, is_https: bool) -> anyhow::Result<ClientConfig> {
         let roots = if is_https { self.roots()? } else { RootCertStore::empty() };
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -63,7 +63,7 @@ impl ClientTlsArgs {
     }
 }
 
-/// The certificates in a file; at least one.
+/// Reads the certificates of a file; there must be at least one.
 fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let unreadable = || format!("cannot read certificates in PEM form from '{}'", file.display());
     let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).with_context(unreadable)?.collect();
@@ -72,14 +72,14 @@ fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     Ok(found)
 }
 
-/// Returns the remedy for a failed handshake; none for other errors.
+/// Returns the remedy for a failed handshake, or `None` for other errors.
 pub(super) fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
     find_tls_error(error).map(tls_remedy)
 }
 
-/// Finds the TLS error inside another error, however deep.
+/// Finds the TLS error inside another error, at any depth.
 fn find_tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
-    // Errors of IO hide what they are made of from `source`.
+    // IO errors do not return the error they wrap from `source`.
     let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     let inside = inside.map(|inside| inside as &(dyn Error + 'static));
     error.downcast_ref().or_else(|| find_tls_error(inside.or_else(|| error.source())?))

@@ -1,4 +1,4 @@
-//! `faultline backup`: a data directory copied while a server uses it, and the copy verified.
+//! `faultline backup` copies a data directory while a server uses it, and verifies the copy.
 
 use crate::cli::terminal::{self, sanitize};
 use crate::commands::check;
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     base: Option<PathBuf>,
 }
 
-/// Makes a backup.
+/// Creates a backup.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     copy(&arguments.data_dir, &arguments.target, arguments.base.as_deref())
 }

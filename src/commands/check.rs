@@ -1,4 +1,4 @@
-//! `faultline check`: a whole data directory verified, and what to do about what is wrong with it; or a config file.
+//! `faultline check` verifies a whole data directory and explains how to fix problems, or verifies a config file.
 
 use crate::cli::terminal::{self, OutputStyle, cell, number_cell, sanitize};
 use crate::config::{self, ConfigFile, ReferenceFormat};
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     confirm_clock: bool,
 }
 
-/// Verifies, and prints what was found.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(page) = arguments.print_defaults {
         terminal::write_stdout(config::render_reference(page).as_bytes())?;
@@ -91,7 +91,7 @@ fn check_config(file: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads every byte of a data directory, and prints what was found.
+/// Reads every byte of a data directory, and prints the findings.
 pub(crate) fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
     let directory = DataDirectory::existing(data_dir)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -103,7 +103,7 @@ pub(crate) fn check_directory(data_dir: &Path) -> anyhow::Result<ExitCode> {
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A bar on stderr, if that is a terminal.
+/// Returns a progress bar on stderr, which is hidden unless that is a terminal.
 pub(crate) fn progress_bar(bytes: u64) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

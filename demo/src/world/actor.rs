@@ -1,4 +1,4 @@
-//! Who calls: a user, an agent or a tenant, in a session that lasts half an hour.
+//! The callers of the world: a user, an agent or a tenant, in a session that lasts half an hour.
 
 use crate::random::Random;
 use crate::record::SlotValue;
@@ -49,7 +49,7 @@ impl Actor {
         format!("s-{}", self.session)
     }
 
-    /// The slots that name the caller, its session and the version of the service.
+    /// Returns the slots that name the caller, its session and the version of the service.
     pub(super) fn slots(&self) -> [(&'static str, SlotValue); 5] {
         let (who, name) = match self.kind {
             Kind::User => (

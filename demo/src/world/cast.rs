@@ -1,4 +1,4 @@
-//! Who takes part in the world: the services, how much each is called, how often its calls fail, and how it reports.
+//! The services of the world: how often each is called, how often its calls fail, and how it reports them.
 
 use super::services::{
     CALENDAR, CLAUDE_CODE, CODEX, DOCUMENTS, GATEWAY, GEMINI, NOTES, REPOSITORIES, RESEARCH,
@@ -7,14 +7,14 @@ use super::telemetry::{Convention, Host};
 use crate::random::Weighted;
 use crate::services::{DEPOT, EDGE, GEO, HUB, INGRESS, LEDGER, ORDERS, PARCELS, SKILLS, Service, TRACKER};
 
-/// How a service reports its calls.
+/// The form in which a service reports its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
-    /// As lines of its log.
+    /// The service writes lines to its log.
     Line,
-    /// As spans.
+    /// The service sends spans.
     Span(Convention),
-    /// As log records of an agent host.
+    /// An agent host sends log records.
     Log(Host),
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Report {
 pub(super) struct Member {
     weight: u32,
     pub(super) service: &'static Service,
-    /// How many of ten thousand calls fail on an ordinary day.
+    /// The number of calls in ten thousand that fail on an ordinary day.
     pub(super) failures_in_10_000: u64,
     pub(super) report: Report,
 }
@@ -33,7 +33,7 @@ impl Weighted for Member {
     }
 }
 
-/// Everybody.
+/// All services of the world.
 #[rustfmt::skip] // one row, one line
 pub(super) static CAST: [Member; 19] = [
     member(130, &TRACKER, 260, Report::Line),
@@ -61,7 +61,7 @@ const fn member(weight: u32, service: &'static Service, failures_in_10_000: u64,
     Member { weight, service, failures_in_10_000, report }
 }
 
-/// The services that write lines.
+/// Returns the services that write lines.
 #[cfg(test)]
 pub(super) fn lines() -> impl Iterator<Item = &'static Service> {
     CAST.iter().filter(|member| member.report == Report::Line).map(|member| member.service)

@@ -8,13 +8,13 @@ const SECOND: i64 = 1_000_000;
 /// A step of the incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncidentStep {
-    /// When it begins, in microseconds after the start of the incident.
+    /// The time at which the step begins, in microseconds after the start of the incident.
     pub after_micros: i64,
-    /// What happens, as a person on call would write it down.
+    /// The description of the step, as a person on call would write it.
     pub text: &'static str,
 }
 
-/// The steps of the incident, in their order.
+/// The steps of the incident, in order.
 pub const INCIDENT_STEPS: [IncidentStep; 7] = [
     step(0, "Everything is normal; ledger-adapter serves its usual traffic."),
     step(DEPLOYED, "A new version of ledger-adapter is deployed."),
@@ -36,18 +36,18 @@ const fn step(seconds: i64, text: &'static str) -> IncidentStep {
     IncidentStep { after_micros: seconds * SECOND, text }
 }
 
-/// What the incident does to calls at a moment.
+/// The effect of the incident on calls at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Internal errors.
+    /// Calls fail with internal errors.
     Broken,
-    /// Internal errors that are retried.
+    /// Calls fail with internal errors, and callers retry them.
     Retried,
-    /// Internal errors, retries and rate limits.
+    /// Calls fail with internal errors, callers retry them, and rate limits apply.
     Limited,
 }
 
-/// An incident with its start.
+/// An incident that starts at a given time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Incident {
     pub(super) starts_at: i64,
@@ -63,7 +63,7 @@ impl Incident {
         }
     }
 
-    /// Whether a service runs the release that is to blame.
+    /// Returns true when a service runs the bad release.
     pub(super) fn is_deployed(&self, service: &Service, micros: i64) -> bool {
         let seconds = (micros - self.starts_at) / SECOND;
         service.name == LEDGER.name && (DEPLOYED..ROLLED_BACK).contains(&seconds)

@@ -1,5 +1,5 @@
-//! A writer of the few protobuf messages of OTLP that the world sends, without generated code: fields with a number, a
-//! wire type and a value.
+//! A writer for the few protobuf messages of OTLP that the world sends, without generated code. A message consists of
+//! fields with a number, a wire type and a value.
 
 /// A message that is being written.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Message {
         self.bytes(field, &value.0)
     }
 
-    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    /// Writes seven bits per byte, the lowest first; the highest bit of a byte says that more bytes follow.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -55,7 +55,7 @@ impl Message {
 mod tests {
     use super::*;
 
-    /// The example of the encoding's specification: 150 as field 1, and a text as field 2.
+    /// Checks the example of the protobuf encoding's specification: 150 as field 1, and a text as field 2.
     #[test]
     fn the_published_examples_are_written() {
         let message = Message::default().integer(1, 150).text(2, "testing");

@@ -1,6 +1,6 @@
-//! Releases: every service gets a new version each day, and each day one of them is bad until a fix follows.
+//! Releases: every service gets a new version each day, and each day one of these versions is bad until a fix follows.
 //!
-//! No state is kept: the version at a time follows from the seed, the service and the time.
+//! No state is kept: the version at a time is computed from the seed, the service and the time.
 
 use super::incident::Incident;
 use crate::random::mix;
@@ -10,7 +10,7 @@ const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Releases happen in working hours, from this hour on, within so many hours.
+/// Releases happen in working hours: from this hour (UTC) on, within the number of hours below.
 const FIRST_HOUR: i64 = 8;
 const RELEASE_HOURS: u64 = 8;
 
@@ -23,7 +23,7 @@ const BREAKABLE: [&str; 5] =
 pub(super) struct Release {
     pub(super) minor: i64,
     pub(super) patch: i64,
-    /// Most of its calls that fail do so with an internal error.
+    /// True if most failed calls of this version fail with an internal error.
     pub(super) is_bad: bool,
 }
 
@@ -44,7 +44,8 @@ impl Release {
         }
     }
 
-    /// The version during an incident: the day's number goes up with the bad release, and back with the rollback.
+    /// Returns the version during an incident: the minor version is higher while the bad release of the incident is
+    /// deployed.
     pub(super) fn during(self, incident: Option<&Incident>, service: &Service, micros: i64) -> Self {
         match incident.filter(|incident| incident.is_deployed(service, micros)) {
             Some(_) => Self { minor: self.minor + 1, patch: 0, is_bad: false },
@@ -58,7 +59,7 @@ fn released_at(service: &Service, seed: u64, day: i64) -> i64 {
     day * DAY + FIRST_HOUR * HOUR + minutes as i64 * MINUTE
 }
 
-/// Returns when the fix of a bad release came; none when the release of this day is a good one.
+/// Returns the time at which a bad release is fixed, or `None` if the release of this day is good.
 fn fixed_at(service: &Service, seed: u64, day: i64) -> Option<i64> {
     let broken = BREAKABLE[(hash("broken", seed, day) % BREAKABLE.len() as u64) as usize];
     let minutes = 20 + hash("fixed", seed, day) % 25;

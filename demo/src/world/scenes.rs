@@ -1,4 +1,4 @@
-//! What happens in the world: single calls, and scenes that take several.
+//! The events of the world: single calls, and scenes that consist of several.
 
 use super::actor::Actor;
 use super::cast::{CAST, Member, Report};
@@ -15,30 +15,30 @@ use crate::services::{GEO, LEDGER, Service, TRACKER};
 
 const SECOND: i64 = 1_000_000;
 
-/// Something that happens.
+/// A kind of event.
 #[derive(Clone, Copy)]
 enum Scene {
     /// One call.
     Call,
     /// A call with a warning beside its result.
     Warning,
-    /// A call by somebody whose quota is filling up.
+    /// A call by a client whose quota is filling up.
     Quota,
-    /// An operation is confirmed by a person, or not.
+    /// An operation that needs a confirmation, which a user grants or not.
     Confirmation,
-    /// The same, after it was denied for want of trust.
+    /// A confirmation of an operation that was first denied because of insufficient trust.
     Denial,
     /// A caller repeats a failing call.
     RetryLoop,
-    /// A caller makes a mistake, reads the error, and repairs the request.
+    /// A caller makes a mistake, reads the error, and corrects the request.
     Repair,
-    /// A client asks for a newer protocol, and goes on with the older one.
+    /// A client asks for a newer protocol version, and then continues with the older one.
     Probe,
-    /// A line that is no record.
+    /// A line that is not a record.
     Noise,
 }
 
-/// How often each scene is played, in ten thousandths.
+/// The relative frequency of each scene, in ten thousandths.
 const SCENES: &[(u32, Scene)] = &[
     (9_745, Scene::Call),
     (60, Scene::Warning),
@@ -57,11 +57,11 @@ impl Weighted for (u32, Scene) {
     }
 }
 
-/// How many of ten thousand calls of a bad release fail.
+/// The number of calls in ten thousand that fail with a bad release.
 const BAD_RELEASE_FAILURES: u64 = 2_800;
-/// How many of ten thousand calls of the ledger fail during the incident.
+/// The number of calls in ten thousand to the ledger that fail during the incident.
 const INCIDENT_FAILURES: u64 = 6_000;
-/// During the incident, one call in this many is a retry of a call of the ledger that failed.
+/// During the incident, one call in this many is a retry of a failed call to the ledger.
 const RETRIES_ONE_IN: u64 = 14;
 
 /// Plays a scene that begins at this time.
@@ -90,7 +90,7 @@ pub(super) fn play(world: &World, micros: i64, random: &mut Random, signals: &mu
     }
 }
 
-/// What a scene is played with.
+/// The context in which a scene is played.
 struct Stage<'a> {
     world: &'a World,
     random: &'a mut Random,
@@ -101,7 +101,7 @@ struct Stage<'a> {
 type Slots = Vec<(&'static str, SlotValue)>;
 
 impl Stage<'_> {
-    /// One call of a service, which may fail.
+    /// Plays one call of a service, which may fail.
     fn call(&mut self, micros: i64, phase: Option<Phase>) {
         let member = self.random.pick_weighted(&CAST);
         let release = self.release(member.service, micros);
@@ -155,7 +155,7 @@ impl Stage<'_> {
         self.signals.extend(signals);
     }
 
-    /// A mistake, and the same call repaired a few seconds later.
+    /// Plays a request with a mistake, and the corrected request a few seconds later.
     fn repair(&mut self, micros: i64) {
         let service = self.random.pick(&[&TRACKER, &LEDGER]);
         let (actor, release) = (Actor::draw(self.random, micros), self.release(service, micros));
@@ -171,7 +171,8 @@ impl Stage<'_> {
         self.push_line(&Record { operation, payload, slot_values: &slots, ..repaired });
     }
 
-    /// `server/discover` is not known, and the client initialises as before.
+    /// Plays a client that probes for `server/discover`, which the server does not know, and then initializes the older
+    /// protocol.
     fn probe(&mut self, micros: i64) {
         self.write_line(&GEO, &PROBE, micros, Some(("server/discover", &METHOD_NOT_FOUND)));
         let success = &GEO.dialect.successes[0];
@@ -222,7 +223,7 @@ impl Stage<'_> {
     }
 }
 
-/// A call that fails, and the same call again and again, each time after a longer pause.
+/// Plays a call that fails and is then retried several times, each time after a longer pause.
 fn retry_loop(
     world: &World,
     service: &'static Service,
@@ -251,7 +252,7 @@ fn retry_loop(
     }
 }
 
-/// The slots that differ between two attempts at the same call.
+/// Returns new values of the slots that differ between two attempts at the same call.
 fn fresh_ids(random: &mut Random) -> Slots {
     let mut number = |digits: u32| {
         let lowest = 10_i64.pow(digits - 1);
@@ -266,7 +267,7 @@ fn fresh_ids(random: &mut Random) -> Slots {
     ]
 }
 
-/// What a record says about its caller and about the version of its service.
+/// Returns the slots that describe the caller and the version of the service.
 fn slots(actor: &Actor, release: Release) -> Slots {
     let mut slots = actor.slots().to_vec();
     slots.push(("minor", SlotValue::Number(release.minor)));
@@ -274,7 +275,7 @@ fn slots(actor: &Actor, release: Release) -> Slots {
     slots
 }
 
-/// Turns a failure into the rate limit of the ledger or of the gateway; others stay as they are.
+/// Turns a failure into the rate limit of the ledger or of the gateway; failures of other services stay as they are.
 fn rate_limited(record: Record<'_>) -> Record<'_> {
     if record.service.name == LEDGER.name && !record.seed.is_multiple_of(3) {
         Record { shape: &record.service.dialect.failures[0], fault: &LEDGER_LIMIT, ..record }

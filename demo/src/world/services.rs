@@ -1,12 +1,13 @@
 //! The services that only the world has: plain MCP servers with prose, tools in front of a web API, a JSON-RPC gateway,
 //! instrumented servers, and agent hosts.
 //!
-//! A service that reports over OTLP has the line `<body>`: the reply alone, which becomes an attribute of its span.
+//! A service that reports over OTLP has the line template `<body>`: the reply alone, which becomes an attribute of its
+//! span.
 
 use crate::dialect::{agent_host, instrumented, prose, upstream_api};
 use crate::services::Service;
 
-/// Notes, with errors in prose.
+/// A server of notes, with errors in prose.
 pub(super) static NOTES: Service = Service {
     weight: 0,
     name: "notes-mcp",
@@ -24,7 +25,7 @@ pub(super) static NOTES: Service = Service {
     resource_id: "note-<serial>",
 };
 
-/// Repositories, with the errors of a web API as text.
+/// A server of repositories, which returns the errors of a web API as text.
 pub(super) static REPOSITORIES: Service = Service {
     weight: 0,
     name: "repo-tools",
@@ -59,7 +60,7 @@ pub(super) static GATEWAY: Service = Service {
     resource_id: "<typo>",
 };
 
-/// Search in documentation; its spans never carry a reply.
+/// A search in documentation, whose spans never carry a reply.
 pub(super) static DOCUMENTS: Service = Service {
     weight: 0,
     name: "docs-search",
@@ -72,7 +73,7 @@ pub(super) static DOCUMENTS: Service = Service {
     resource_id: "page-<serial>",
 };
 
-/// Calendars; a middleware adds each reply to its span.
+/// A server of calendars, in which a middleware adds each reply to its span.
 pub(super) static CALENDAR: Service = Service {
     weight: 0,
     name: "calendar-mcp",
@@ -106,7 +107,7 @@ pub(super) static RESEARCH: Service = Service {
     resource_id: "src-<serial>",
 };
 
-/// A coding agent in terminals.
+/// A coding agent in a terminal.
 pub(super) static CLAUDE_CODE: Service = host(
     "claude-code",
     &[("mcp__tracker__list_tickets", ""), ("mcp__repo__search_code", ""), ("Bash", ""), ("Edit", "")],
@@ -116,7 +117,7 @@ pub(super) static CLAUDE_CODE: Service = host(
 pub(super) static CODEX: Service =
     host("codex-cli", &[("tracker.get_ticket", ""), ("shell", ""), ("apply_patch", "")]);
 
-/// A third one.
+/// A third coding agent.
 pub(super) static GEMINI: Service =
     host("gemini-cli", &[("list_invoices", ""), ("read_file", ""), ("run_shell_command", "")]);
 

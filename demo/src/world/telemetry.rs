@@ -1,7 +1,7 @@
-//! Calls as OTLP: the span of an instrumented server, or the log record of an agent host.
+//! Encodes calls as OTLP: as the span of an instrumented server, or as the log record of an agent host.
 //!
-//! Each is written as one `ResourceSpans` or `ResourceLogs` with its field number, so that several of them one after the
-//! other are a request.
+//! Each is written as one `ResourceSpans` or `ResourceLogs` with its field number, so that several of them concatenated
+//! are a valid request.
 
 use super::actor::Actor;
 use super::protobuf::Message;
@@ -10,16 +10,16 @@ use crate::json_writer::JsonWriter;
 use crate::random::mix;
 use crate::record::Record;
 
-/// The emitter whose conventions are followed.
+/// The instrumentation whose conventions a span follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Convention {
-    /// A server span of an MCP SDK.
+    /// A server span as MCP SDKs send it.
     McpServer,
-    /// A span of a library that traces tools of a workflow.
+    /// A span as a library sends it that traces the tools of a workflow.
     TracedTool,
 }
 
-/// The agent host whose log records are followed.
+/// The agent host whose log records are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
     ClaudeCode,
@@ -68,7 +68,7 @@ pub(super) fn span(convention: Convention, record: &Record<'_>, actor: &Actor, r
     wrap(record, release, &with_error(span, record))
 }
 
-/// Adds what a failure that is visible in its span has: `error.type`, the status code, and the status.
+/// Adds the attributes of a failure that is visible in its span: `error.type`, the status code, and the status.
 fn with_error(mut span: Message, record: &Record<'_>) -> Message {
     let fault = record.fault;
     let error_type = if fault.kind.is_empty() { fault.rpc_code } else { fault.kind };
@@ -122,7 +122,7 @@ pub(super) fn log(host: Host, record: &Record<'_>, actor: &Actor, release: Relea
     wrap(record, release, &log)
 }
 
-/// Puts a span or a log record into its scope and resource.
+/// Wraps a span or a log record in its scope and resource.
 fn wrap(record: &Record<'_>, release: Release, item: &Message) -> Vec<u8> {
     let service = record.service;
     let resource = Message::default()
@@ -160,7 +160,7 @@ fn nanos(micros: i64) -> u64 {
     micros.unsigned_abs() * 1_000
 }
 
-/// Sixteen bytes that belong to a record and a purpose.
+/// Returns sixteen bytes that are determined by a record and a purpose.
 fn id(seed: u64, purpose: u64) -> [u8; 16] {
     let (high, low) = (mix(seed ^ purpose), mix(seed ^ (purpose + 1)));
     ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()

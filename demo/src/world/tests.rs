@@ -1,4 +1,5 @@
-//! The guarantees of the world: it can be continued, its records are well formed, and its proportions are plausible.
+//! Tests of the guarantees of the world: it can be continued, its records are well formed, and its proportions are
+//! plausible.
 
 use super::cast::{CAST, Report};
 use super::*;
@@ -74,7 +75,7 @@ fn signals_come_when_their_call_does_or_a_few_minutes_later() {
     }
 }
 
-/// The ledger fails between the first signal and the rollback, and under another version than before and after.
+/// Checks that the ledger fails between the first signal and the rollback, under another version than before and after.
 #[test]
 fn the_incident_has_a_beginning_and_an_end() {
     let world = World::new(9).with_incident(START_MICROS);

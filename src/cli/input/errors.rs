@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-/// A file that cannot be opened.
+/// Returns the message for a file that cannot be opened.
 pub(crate) fn open_error(name: &str, error: &Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("cannot open '{name}': there is no such file; check the path"),
@@ -13,7 +13,7 @@ pub(crate) fn open_error(name: &str, error: &Error) -> String {
     }
 }
 
-/// A file that cannot be read, or not to its end. Compressed files show their damage this way.
+/// Returns the message for a file that cannot be read, or not to its end. Damage in compressed files also ends here.
 pub(crate) fn read_error(name: &str, error: &Error) -> String {
     match error.kind() {
         ErrorKind::IsADirectory => format!("cannot read '{name}': it is a directory; name the files in it"),
