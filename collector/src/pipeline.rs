@@ -1,15 +1,17 @@
-//! From a request's bytes to durable rows.
+//! The ingest pipeline: turns the bytes of a request into durable rows.
 //!
-//! Receivers submit whole requests; workers read them into Arrow rows; the log makes those durable; only then
-//! is the sender told yes. One record of the log holds everything that its requests yielded: events, traffic,
-//! samples of what could not be read, and the answers to requests with an `Idempotency-Key`. So a crash keeps
-//! all of a request or nothing.
+//! Receivers submit whole requests, workers parse them into Arrow rows, and the WAL makes the rows durable; only then
+//! is the sender's request acknowledged. One WAL record holds everything that its requests yielded: events, traffic,
+//! samples of records that could not be read, and the responses to requests with an `Idempotency-Key`. So after a
+//! crash either all of a request is kept or nothing.
 //!
-//! What always holds:
-//! - `Ok` from [`Pipeline::submit`] means that what the request held is on disk, synced.
-//! - A refused request leaves nothing behind, and is counted by its reason.
-//! - Giants have a worker of their own, so two of them never meet in memory and nobody waits behind one.
-//! - What is in flight is bounded by [`Pipeline::body_permits`] and the receivers' slots, so no queue here needs a bound.
+//! Invariants:
+//! - `Ok` from [`Pipeline::submit`] means that the contents of the request are on disk, synced.
+//! - A rejected request leaves nothing behind, and is counted by its reason.
+//! - Large requests have a worker of their own, so two of them are never in memory at once and no small request waits
+//!   for one.
+//! - In-flight work is bounded by [`Pipeline::body_permits`] and the slots of the receivers, so no queue here needs a
+//!   bound.
 
 mod admission;
 mod batch;
@@ -65,50 +67,50 @@ use tokio::sync::{Semaphore, oneshot};
 use tracing::Instrument;
 use worker::{Job, Worker, WorkerRole};
 
-/// What a pipeline is made of.
+/// The parts that a pipeline is built from.
 pub struct Parts {
-    /// The bounds.
+    /// The limits on what requests may cost.
     pub limits: Limits,
-    /// What records mean.
+    /// The rules of the classifier, which say what records mean.
     pub rules: Arc<Rules>,
-    /// Where rows become durable.
+    /// The write-ahead log, which makes rows durable.
     pub wal: Wal,
-    /// Where readers find them.
+    /// The buffered rows, which queries read until they are flushed.
     pub hot: Arc<Hot>,
-    /// What time it is.
+    /// The source of the current time.
     pub clock: Clock,
-    /// How many workers read requests.
+    /// The number of workers that parse requests.
     pub workers: usize,
 }
 
-/// Why a pipeline could not be started.
+/// Errors of starting a pipeline.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The system gave no thread, or no random numbers.
+    /// The operating system could not start a thread or supply random numbers.
     #[error("cannot start the pipeline: {0}")]
     System(#[from] std::io::Error),
-    /// Our own schemas cannot be encoded: a defect.
+    /// The built-in schemas cannot be encoded, which is a bug.
     #[error(transparent)]
     Codec(#[from] codec::CodecError),
 }
 
-/// The way in for receivers. Cheap to clone.
+/// The handle through which receivers submit requests. It is cheap to clone.
 #[derive(Clone)]
 pub struct Pipeline {
     shared: Arc<Shared>,
     body_permits: Arc<Semaphore>,
-    /// Taken away at the end, so that workers stop when the queue is empty.
+    /// The queue of the workers; taken at shutdown, so that they stop when it is empty.
     queue: Arc<Mutex<Option<Sender<Job>>>>,
     workers: Arc<Mutex<Vec<JoinHandle<()>>>>,
-    /// What the log knew of positions at the start, until somebody takes them.
+    /// The read positions that were found in the WAL and the tables at startup, until they are taken.
     positions: Arc<Mutex<Vec<Position>>>,
 }
 
 impl Pipeline {
-    /// Starts the workers.
+    /// Starts the worker threads.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// Returns an error if a thread cannot be started.
     pub fn start(parts: Parts) -> Result<Self, StartError> {
         let limits = parts.limits;
         let count = parts.workers.max(1);
@@ -120,7 +122,7 @@ impl Pipeline {
             let worker = Worker::new(Arc::clone(&shared), WorkerRole::Forwards(large_sender.clone()));
             workers.push(worker.start(&format!("worker-{number}"), receiver.clone())?);
         }
-        // Its queue ends with the others.
+        // The workers hold the other senders, so the queue for large requests closes when they stop.
         drop(large_sender);
         workers.push(
             Worker::new(Arc::clone(&shared), WorkerRole::LargeRequests)
@@ -135,46 +137,48 @@ impl Pipeline {
         })
     }
 
-    /// The bounds in force.
+    /// Returns the limits in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// Room for bodies, a permit a KiB. A receiver takes it as bytes arrive.
+    /// Returns the semaphore that bounds the bytes of request bodies: one permit per KiB. Receivers acquire permits
+    /// as bytes arrive.
     #[must_use]
     pub fn body_permits(&self) -> &Arc<Semaphore> {
         &self.body_permits
     }
 
-    /// What was counted so far.
+    /// Returns the counters of the collector.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// What services answered so far.
+    /// Returns the metrics of the services.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
     }
 
-    /// A longer line is not read.
+    /// Returns the largest line, in bytes, that is read.
     #[must_use]
     pub fn max_line_bytes(&self) -> usize {
         self.shared.rules.limits().line_bytes
     }
 
-    /// How many events of each service are stored one by one; of all, until something is set.
+    /// Returns the budgets that limit how many events of each service are stored one by one; without any, all are.
     #[must_use]
     pub fn budgets(&self) -> &Budgets {
         &self.shared.budgets
     }
 
-    /// Tells the metrics what the store holds, in the background. To be called before the first request.
+    /// Loads known services and groups of errors from the store into the metrics, in the background. Call it before
+    /// the first request.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns an error if the thread cannot be started.
     pub fn warm_up_metrics(&self, delta: Option<Arc<DeltaTables>>) -> std::io::Result<()> {
         let records = self.shared.hot.snapshot().records;
         metrics::start_warmup(Arc::clone(&self.shared.metrics), records, delta, self.shared.now())
@@ -184,25 +188,26 @@ impl Pipeline {
         self.shared.now()
     }
 
-    /// What the log did so far.
+    /// Returns the statistics of the WAL.
     #[must_use]
     pub fn wal_stats(&self) -> WalStats {
         self.shared.wal.stats()
     }
 
-    /// The newest rows.
+    /// Returns the buffered rows, which are not flushed yet.
     #[must_use]
     pub fn hot(&self) -> &Arc<Hot> {
         &self.shared.hot
     }
 
-    /// Counts a request that a receiver refused before it came this far.
+    /// Counts a request that a receiver rejected before it reached the pipeline.
     pub fn record_rejection(&self, source: Source, rejection: &Rejection) {
         self.shared.counters.of(source).requests.add(1);
         self.shared.counters.record_rejection(source, rejection);
     }
 
-    /// Why requests would be refused now, if they would. Asking is enough for a log that failed to try again.
+    /// Returns the reason why requests would be rejected now, if they would. Calling this also makes a failing WAL
+    /// try again.
     #[must_use]
     pub fn readiness_error(&self) -> Option<Rejection> {
         let shared = &self.shared;
@@ -229,8 +234,9 @@ impl Pipeline {
         None
     }
 
-    /// Has the log try again, once in a while, with a record of nothing that is as large as what was refused. It would
-    /// try with the next request; but whoever asks first whether we are ready may never send one.
+    /// Makes the WAL try again, at most once per retry interval, with an empty record that is as large as the records
+    /// that were rejected. The next request would also make it try, but a client that checks readiness first may
+    /// never send one.
     fn probe_wal(&self) {
         let Some(bytes) = self.shared.wal_probe_bytes() else { return };
         let (shared, empty_record) = (Arc::clone(&self.shared), Buffer::from_vec(codec::nothing(bytes)));
@@ -243,10 +249,10 @@ impl Pipeline {
         self.shared.wal.submit(empty_record, self.shared.wal.epoch(), Box::new(done));
     }
 
-    /// Takes a request; when this returns `Ok`, what it held is durable.
+    /// Stores a request. When this returns `Ok`, its contents are durable.
     ///
     /// # Errors
-    /// Refused: nothing of it is stored. It has been counted.
+    /// Returns the rejection: nothing of the request is stored, and the rejection has been counted.
     pub async fn submit(&self, mut request: Request) -> Result<IngestResponse, Rejection> {
         request.defaults.redact(self.shared.rules.redactor());
         let span = self_tracing::request_span(&request);
@@ -270,7 +276,7 @@ impl Pipeline {
     }
 
     fn enqueue(&self, job: Job) -> Result<(), Rejection> {
-        // What is left may do for a smaller request, so one in a while is let through.
+        // A smaller request may still fit, so one request per retry interval is let through.
         if self.shared.wal.stats().full && self.shared.wal_probe_bytes().is_none() {
             return Err(self
                 .shared
@@ -284,17 +290,18 @@ impl Pipeline {
         if sent { Ok(()) } else { Err(self.shared.shutting_down()) }
     }
 
-    /// Turns readiness off, so that nobody sends new work; what comes all the same is still taken.
+    /// Makes readiness fail, so that load balancers send no new work; requests that come all the same are still
+    /// accepted.
     pub fn announce_shutdown(&self) {
         self.shared.shutdown_announced.store(true, Ordering::Release);
     }
 
-    /// Says no to everything new; what was begun goes on.
+    /// Rejects all new requests; those that were accepted before are finished.
     pub fn stop_accepting(&self) {
         self.shared.closing.store(true, Ordering::Release);
     }
 
-    /// Waits until everything that was taken is durable and answered, and closes the log. Blocks.
+    /// Waits until all accepted requests are durable and answered, and closes the WAL. Blocks the thread.
     pub fn close(&self) {
         self.stop_accepting();
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -1,12 +1,12 @@
-//! Room for records that the log has not made durable yet.
+//! Admission of records to the WAL: bounds the memory of those that are not durable yet.
 //!
-//! Workers can be faster than the disk, and a record can be far larger than the body it came from. Whoever
-//! would hand over more than fits waits here, which fills the queue, the room for bodies, and so reaches the
-//! senders.
+//! Workers can be faster than the disk, and a record can be far larger than the body it came from. A worker whose
+//! record does not fit waits here. That fills the queue and uses up the permits for bodies, so the backpressure
+//! reaches the senders.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Lets records through while they fit together, and a giant alone.
+/// Admits records while their total is within the limit; a record that exceeds the limit is admitted alone.
 #[derive(Debug)]
 pub(super) struct Admission {
     limit: usize,
@@ -14,7 +14,7 @@ pub(super) struct Admission {
     released: Condvar,
 }
 
-/// The room of one record; given back when dropped.
+/// The admission of one record; releases its bytes when dropped.
 #[derive(Debug)]
 pub(super) struct AdmissionPermit {
     admission: Arc<Admission>,
@@ -26,7 +26,8 @@ impl Admission {
         Arc::new(Self { limit, admitted_bytes: Mutex::new(0), released: Condvar::new() })
     }
 
-    /// Waits until there is room. What is `admitted_bytes` leaves by itself, so this ends.
+    /// Waits until the bytes fit, and admits them. The wait ends, because the WAL always completes the admitted
+    /// records.
     pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> AdmissionPermit {
         let admitted_bytes = self.admitted_bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full =

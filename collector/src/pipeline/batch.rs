@@ -1,10 +1,11 @@
-//! The rows of one log record while they are gathered, and what has to happen when it is durable or is not.
+//! The rows of one WAL record while they are collected, and the steps that follow when the record is durable or has
+//! failed.
 //!
-//! Several small requests share a record when they wait for a worker together, so that the cost of a record
-//! is shared under load.
+//! Several small requests share a record if they are queued together, so that the cost of a record is shared under
+//! load.
 //!
-//! What always holds: a request that is refused while it is read leaves no row. Builders cannot take rows
-//! back, so the record is closed at the mark before it ([`BatchMark`]).
+//! Invariant: a request that is rejected while it is parsed leaves no row. Builders cannot remove rows, so the record
+//! is closed at the mark before the request ([`BatchMark`]).
 
 use super::call_points::PreviousState;
 use super::call_tracker::CallRef;
@@ -27,7 +28,7 @@ use store::rows::{EventRows, KeptAnswer, RejectRows, RequestRows, TrafficRows};
 use store::wal::CommitError;
 use tokio::sync::oneshot;
 
-/// Identities of events without a row that are kept in one row of the answers.
+/// The number of identities of coalesced events that are stored in one row of the requests table.
 const IDENTITIES_PER_ROW: usize = 1024;
 /// The number of identities of counted calls that are stored in one row.
 const CALLS_PER_ROW: usize = 8192;
@@ -41,7 +42,7 @@ pub(super) struct Rows {
     requests: RequestRows,
 }
 
-/// How many rows there were before a request.
+/// The numbers of rows and other entries of a batch at one moment, such as before a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BatchMark {
     rows: [usize; Table::ALL.len()],
@@ -52,43 +53,44 @@ pub(super) struct BatchMark {
     coalescer: CoalesceMark,
 }
 
-/// A request that has been read, and waits for its rows to be durable.
+/// A request that has been parsed and waits for its rows to be durable.
 pub(super) struct PendingRequest {
     pub(super) source: Source,
-    /// The key that it has claimed, if it has one.
+    /// The idempotency key that it has claimed, if it has one.
     pub(super) claimed: Option<ClaimedKey>,
     pub(super) response: IngestResponse,
     pub(super) counts: RequestCounts,
     pub(super) reply: oneshot::Sender<SubmitResult>,
-    /// The room of the body, given back with the response.
+    /// The permits for the memory of the body; released with the response.
     pub(super) permits: Vec<tokio::sync::OwnedSemaphorePermit>,
 }
 
-/// One log record in the making.
+/// One WAL record that is being built.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) rows: Rows,
-    /// What the rows weigh.
+    /// The approximate size of the rows in memory, in bytes.
     pub(super) bytes: usize,
-    /// Identities that these rows added to the dedup table.
+    /// Identities that these rows added to the dedup window.
     pub(super) identities: Vec<u128>,
-    /// Identities of counted calls, which a restart must still recognize.
+    /// Identities of counted calls, which must still be recognized after a restart.
     pub(super) counted_calls: Vec<u64>,
-    /// How cumulative series were before points of this batch were added.
+    /// The states of cumulative series before points of this batch were added.
     pub(super) series_states: Vec<PreviousState>,
-    /// Calls of which something was reported or counted by this batch.
+    /// Calls that were reported or counted by this batch.
     pub(super) reported_calls: Vec<CallRef>,
-    /// What is past the budget of its service.
+    /// Coalesces the events that exceed the budget of their service.
     pub(super) coalescer: Coalescer,
-    /// Taken when the first request was begun.
+    /// The WAL epoch of the batch; set when the first request begins.
     epoch_guard: Option<EpochGuard>,
-    /// A repeat of something that may not be durable yet was found: the response must wait for it.
+    /// True if the batch contains a duplicate of something that may not be durable yet: its acknowledgement must wait
+    /// for that.
     pub(super) depends_on_others: bool,
     pending: Vec<PendingRequest>,
 }
 
 impl Batch {
-    /// To be called before anything is looked up for a request.
+    /// Begins a request. Call it before anything is looked up for the request.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.epoch_guard.get_or_insert_with(|| shared.inflight_epochs.begin(|| shared.wal.epoch()));
         self.coalescer.begin();
@@ -106,17 +108,17 @@ impl Batch {
         }
     }
 
-    /// How many rows there are; small requests share a record up to a point.
+    /// Returns the number of rows; small requests share a record up to a limit on it.
     pub(super) fn row_count(&self) -> usize {
         self.mark().rows.iter().sum()
     }
 
-    /// True when nobody waits for it and nothing was left in it, not even a memory.
+    /// Reports whether no request waits for this batch and nothing is left in it: no rows and no undo state.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.mark() == BatchMark::default()
     }
 
-    /// Adds a request that has been read whole.
+    /// Adds a request that has been parsed completely.
     pub(super) fn finish(&mut self, request: PendingRequest, position: Option<&Position>, now: i64) {
         if let Some(position) = position {
             let key = read_positions::position_key(position);
@@ -131,7 +133,8 @@ impl Batch {
         self.pending.push(request);
     }
 
-    /// Takes the batch, without the rows after a mark, as the bytes of a record and the commit that answers its senders.
+    /// Takes the batch without the rows after a mark, and returns the bytes of the record and the commit that answers
+    /// its senders.
     pub(super) fn close(
         &mut self,
         mark: BatchMark,
@@ -164,7 +167,7 @@ impl Batch {
         }
     }
 
-    /// Gives a batch up whose builders cannot be trusted any more.
+    /// Abandons a batch whose builders may be inconsistent, and rejects its requests.
     pub(super) fn abort(self, shared: &Arc<Shared>, rejection: &Rejection) {
         let Self { identities, series_states, reported_calls, .. } = self;
         let undo = Undo { series_states, reported_calls };
@@ -175,13 +178,14 @@ impl Batch {
         PendingCommit { shared, identities, undo, spent, pending, epoch_guard, summary }.reject(rejection);
     }
 
-    /// True when it leans on a batch that may be refused without the log knowing that this one leans on it.
+    /// Reports whether the batch depends on another one that may fail without the WAL failing this one too.
     pub(super) fn may_depend_on_failed_batch(&self) -> bool {
         self.depends_on_others
             && self.epoch_guard.as_ref().is_some_and(|epoch_guard| epoch_guard.overlaps_older_epoch)
     }
 
-    /// False when the senders can be told yes without the log, or there is nobody to be told.
+    /// Reports whether the batch must go through the WAL. It need not if there is nothing to store or no sender
+    /// waits.
     pub(super) fn needs_wal(&self, mark: BatchMark) -> bool {
         !self.pending.is_empty() && (mark.rows != BatchMark::default().rows || self.depends_on_others)
     }
@@ -197,7 +201,7 @@ impl Rows {
         now: i64,
     ) -> Result<(Vec<u8>, BatchSummary), CodecError> {
         let [events, traffic, rejects, mut requests] = mark.rows;
-        // A request that is taken back has left no response, so these come right after the others.
+        // A discarded request has left no stored response, so these rows come right after those of the others.
         for identities in coalesced.chunks(IDENTITIES_PER_ROW) {
             let key = identities.first().copied().unwrap_or_default();
             self.requests.push(KeptAnswer {
@@ -226,39 +230,40 @@ impl Rows {
                 encoder.append(&mut record, table, batch)?;
             }
         }
-        // It stays in memory while it is hot.
+        // The record stays in memory until it is flushed.
         record.shrink_to_fit();
         Ok((record, summary))
     }
 }
 
-/// What was learned from a batch, and is unlearned when it cannot be stored.
+/// State changes of a batch that are reverted if it cannot be stored.
 struct Undo {
     series_states: Vec<PreviousState>,
     reported_calls: Vec<CallRef>,
 }
 
-/// The response that the senders of a record get once its fate is known.
+/// The responses that wait for the outcome of one record.
 pub(super) struct PendingCommit {
     shared: Arc<Shared>,
     identities: Vec<u128>,
     undo: Undo,
-    /// Given back if nothing is stored.
+    /// Budget tokens, which are returned if nothing is stored.
     spent: SpentTokens,
     pending: Vec<PendingRequest>,
-    /// Released last, when the identities are durable or removed.
+    /// The guard of the WAL epoch; released last, when the identities are durable or removed.
     epoch_guard: Option<EpochGuard>,
-    /// What the rows mean for the metrics.
+    /// The summary of the rows for the metrics.
     summary: BatchSummary,
 }
 
 impl PendingCommit {
-    /// The log's epoch that the batch began under.
+    /// Returns the WAL epoch in which the batch began.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch_guard.as_ref().map_or(0, |epoch_guard| epoch_guard.epoch)
     }
 
-    /// The log has spoken: publish and say yes, or forget and refuse.
+    /// Handles the result of the WAL: publishes the record and acknowledges the requests, or reverts the state and
+    /// rejects them.
     pub(super) fn complete(self, result: Result<u64, CommitError>, record: &Buffer) {
         match result {
             Ok(sequence) => {
@@ -278,14 +283,14 @@ impl PendingCommit {
         }
     }
 
-    /// Says yes: everything is durable, or there was nothing to store.
+    /// Acknowledges the requests: everything is durable, or there was nothing to store.
     pub(super) fn acknowledge(self) {
         self.shared.metrics.enqueue(self.summary);
         let now = self.shared.now();
         for request in self.pending {
             let counters = self.shared.counters.of(request.source);
             counters.add(&request.counts);
-            // Its sender is told so; OTLP has partial success for that.
+            // The sender of such a request gets an error; OTLP has partial success for that.
             if request.source == Source::Envelopes && !request.response.is_replayable() {
                 counters.rejected_requests[RejectionReason::Unreadable as usize].add(1);
             }
@@ -293,7 +298,7 @@ impl PendingCommit {
         }
     }
 
-    /// Says no to everyone: nothing of this is stored.
+    /// Rejects all requests of the batch: nothing of it is stored.
     pub(super) fn reject(self, rejection: &Rejection) {
         self.shared.dedup.remove_all(&self.identities);
         self.shared.call_series.restore(&self.undo.series_states);
@@ -308,7 +313,7 @@ impl PendingCommit {
 }
 
 impl PendingRequest {
-    /// Answers, and lets others with the same key know.
+    /// Sends the response, also to requests that wait with the same idempotency key.
     pub(super) fn respond(
         self,
         shared: &Shared,
@@ -320,7 +325,7 @@ impl PendingRequest {
             shared.idempotency.complete(claimed, &outcome, now);
         }
         drop(self.permits);
-        // A sender that went away does not need it.
+        // The sender may have gone away.
         drop(self.reply.send(outcome));
     }
 }

@@ -1,4 +1,4 @@
-//! What goes into the pipeline, and what comes out.
+//! Requests to the pipeline and its responses.
 
 use super::RecordSink;
 use crate::counters::{CategoryCounts, RequestCounts};
@@ -10,86 +10,88 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How a body is compressed.
+/// The compression of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
-    /// Not at all.
+    /// No compression.
     #[default]
     Identity,
-    /// gzip.
+    /// The gzip format.
     Gzip,
-    /// Zstandard.
+    /// The Zstandard format.
     Zstd,
 }
 
-/// A request that was read whole, and is within the limits on what arrives.
+/// A request that has been received completely and is within the limits on its compressed size.
 #[derive(Debug)]
 pub struct Request {
-    /// The receiver.
+    /// The receiver that it came through.
     pub source: Source,
-    /// The body as it came.
+    /// The body as it was received.
     pub body: Bytes,
-    /// How it is compressed; a worker decompresses it, within the limits.
+    /// The compression of the body; a worker decompresses it, within the limits.
     pub encoding: Encoding,
-    /// Reads the decompressed body into rows; runs on a worker thread.
+    /// Parses the decompressed body into rows; runs on a worker thread.
     pub read: BodyReader,
-    /// What holds for records that do not say.
+    /// Values for records that do not give their own.
     pub defaults: Defaults,
-    /// The sender's `Idempotency-Key`.
+    /// The `Idempotency-Key` that the sender gave.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// Where what it was read from goes on; durable together with its rows, or not at all.
+    /// The position up to which the source was read; it becomes durable together with the rows, or not at all.
     pub position: Option<Position>,
-    /// The room that the body takes; given back when the request is answered.
+    /// The permits for the memory of the body; released when the request is answered.
     pub permits: Vec<OwnedSemaphorePermit>,
 }
 
-/// An `Idempotency-Key`: the same request under the same key is stored once.
+/// An `Idempotency-Key`: a request that is sent several times under one key is stored once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The name of the token that the key belongs to; none when nobody needs one.
+    /// The name of the token that the key belongs to; `None` if no token is required.
     pub token: Option<String>,
-    /// What the sender calls the request.
+    /// The key, as the sender chose it.
     pub key: String,
-    /// How the body is read, in a word that does not change: the same body, read in another way, is another request.
+    /// A stable name of the format in which the body is parsed: the same body parsed in another format is another
+    /// request.
     pub form: &'static str,
 }
 
-/// How far a text has been read. It stands in the log beside the rows that were read up to there.
+/// The position up to which a text (such as a log file) has been read. It is stored in the WAL beside the rows that
+/// were read up to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The number of the text, which no other has.
+    /// The unique number of the text.
     pub text: u64,
-    /// The bytes before it.
+    /// The number of bytes before the position.
     pub offset: u64,
-    /// What else whoever reads the text wants to know after a restart.
+    /// Further data that the reader of the text needs after a restart.
     pub note: serde_json::Value,
 }
 
 impl Position {
-    /// As it is kept in the log.
+    /// Returns the JSON in which the position is stored in the WAL.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// None for the answers that are kept in the same place.
+    /// Parses a position; returns `None` for idempotency responses, which are stored in the same column.
     pub(super) fn from_json(text: &str) -> Option<Self> {
         text.starts_with("{\"text\":").then(|| serde_json::from_str(text).ok()).flatten()
     }
 }
 
-/// What holds for records that do not say.
+/// Values for records that do not give their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// The service.
+    /// The name of the service.
     pub service: Option<String>,
-    /// The environment.
+    /// The name of the environment, such as `production`.
     pub environment: Option<String>,
-    /// The dialect.
+    /// The dialect in which errors are reported.
     pub dialect: Option<Dialect>,
 }
 
 impl Defaults {
-    /// Takes the secrets out: these go into rows beside what the classifier has redacted.
+    /// Redacts secrets, because these values go into rows beside those that the classifier has redacted.
     pub(super) fn redact(&mut self, redactor: &Redactor) {
         for name in [&mut self.service, &mut self.environment].into_iter().flatten() {
             if let Cow::Owned(clean) = redactor.text(name) {
@@ -99,26 +101,26 @@ impl Defaults {
     }
 }
 
-/// Turns a decompressed body into rows. A rejection means that nothing of the body is stored.
+/// A function that parses a decompressed body into rows. A rejection means that nothing of the body is stored.
 pub type BodyReader = fn(&[u8], &mut RecordSink<'_>) -> Result<(), Rejection>;
 
-/// What became of a request. It is durable.
+/// The response to a request whose contents are durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IngestResponse {
-    /// Lines, spans or log records that were read.
+    /// Lines, spans or log records that could be read.
     pub accepted: u64,
-    /// Events that they yielded.
+    /// Events that these yielded.
     pub events: u64,
-    /// Records that held nothing of ours.
+    /// Records that could be read but hold no outcome that the classifier recognizes.
     pub unrecognized: u64,
-    /// Records that could not be read; at most `Limits::rejected_listed` are listed.
+    /// The records that could not be read; at most `Limits::rejected_listed` are listed.
     pub rejected: Vec<RejectedRecord>,
-    /// How many could not be read in all.
+    /// The total number of records that could not be read.
     pub rejected_count: u64,
     /// Data points of metrics that are not stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ignored: u64,
-    /// The events by category. Answers that were kept before there was this count do not have it.
+    /// The events by category. Responses that were stored by versions without this count do not have it.
     #[serde(default, skip_serializing_if = "CategoryCounts::is_empty")]
     pub categories: CategoryCounts,
 }
@@ -135,13 +137,14 @@ impl IngestResponse {
         }
     }
 
-    /// What it weighs in memory, roughly.
+    /// Returns the approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let listed = self.rejected.iter().map(|rejected| size_of::<RejectedRecord>() + rejected.reason.len());
         size_of::<Self>() + listed.sum::<usize>()
     }
 
-    /// False when nothing could be read: a corrected request may come under the same key.
+    /// Reports whether the response may be returned again for the same key. It may not if nothing could be read, so
+    /// that a corrected request can use the same key.
     pub(super) fn is_replayable(&self) -> bool {
         self.accepted > 0 || self.rejected_count == 0
     }
@@ -155,9 +158,9 @@ fn is_zero(count: &u64) -> bool {
 /// A record that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedRecord {
-    /// Its place, from 1.
+    /// The number of the record in the request, from 1.
     pub line: u64,
-    /// Why, and what to do.
+    /// The reason why it could not be read.
     pub reason: String,
 }
 
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
     use classifier::Category;
 
-    /// What an earlier version kept in the log is still an response.
+    /// Responses that earlier versions stored in the WAL can still be parsed.
     #[test]
     fn kept_answers_of_every_version_are_read() {
         let old = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;

@@ -1,4 +1,4 @@
-//! What the workers and the way in share.
+//! State that the workers and the [`Pipeline`](super::Pipeline) handle share.
 
 use super::admission::Admission;
 use super::call_points::CumulativeSeries;
@@ -22,15 +22,15 @@ use store::hot::{BufferedRecord, Hot};
 use store::wal::{CommitError, Wal};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// Microseconds since 1970, now.
+/// A function that returns the current time in microseconds since 1970.
 pub type Clock = fn() -> i64;
 
-/// How far beyond a sample a secret is looked for.
+/// Bytes beyond the end of a sample that are searched for secrets.
 const SAMPLE_MARGIN: usize = 1024;
-/// A failing log is `last_wal_probe` with no more than this: it is written for nothing.
+/// The largest record, in bytes, with which a failing WAL is probed: it is written for nothing.
 const MAX_WAL_PROBE_BYTES: usize = 1 << 20;
 
-/// Shared by all; what changes in it is atomic or behind a short lock.
+/// State that all workers share. Every mutable part is atomic or behind a lock that is held briefly.
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) rules: Arc<Rules>,
@@ -41,27 +41,28 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) budgets: Budgets,
     pub(super) dedup: DedupWindow,
-    /// Which spans and log records tell of the same call.
+    /// Groups the spans and log records that report the same call.
     pub(super) call_reports: CallReports,
-    /// Cumulative series of calls.
+    /// The last known state of cumulative metric series of calls.
     pub(super) call_series: CumulativeSeries,
-    /// Operations whose calls are counted by spans.
+    /// Operations whose calls are counted by spans and therefore not by metrics.
     pub(super) span_reports: SpanReports,
     pub(super) inflight_epochs: Arc<InflightEpochs>,
     pub(super) idempotency: IdempotencyKeys,
     pub(super) sample_limiter: SampleLimiter,
-    /// Nothing new is taken.
+    /// True once new requests are rejected.
     pub(super) closing: AtomicBool,
-    /// Everything is still taken, but better not sent.
+    /// True once shutdown has been announced: requests are still accepted, but readiness fails.
     pub(super) shutdown_announced: AtomicBool,
-    /// Where records wait for the log.
+    /// Bounds the memory of records that wait for the WAL.
     pub(super) wal_admission: Arc<Admission>,
     clock: Clock,
-    /// When a failing log was last `last_wal_probe` for the sake of somebody who asked.
+    /// The time at which a failing WAL was last probed.
     last_wal_probe: AtomicI64,
-    /// The largest record that was refused since one was taken: where that does not fit, nothing smaller proves much.
+    /// The size of the largest record that was rejected since the last successful write: while a record of that size
+    /// does not fit, the success of a smaller one proves little.
     pub(super) largest_rejected_record: AtomicUsize,
-    /// Identities of requests without one: random from start to start, counted within.
+    /// The seed for identities of requests without a key: random for each start, combined with `requests`.
     seed: [u8; 16],
     requests: AtomicU64,
 }
@@ -102,7 +103,8 @@ impl Shared {
         (self.clock)()
     }
 
-    /// How large a record to try a failing log with; none until refused senders come back, too.
+    /// Returns the size of the record with which to probe a failing WAL, or `None` if it was probed less than
+    /// `retry_after` ago.
     pub(super) fn wal_probe_bytes(&self) -> Option<usize> {
         let (last, now) = (self.last_wal_probe.load(Ordering::Relaxed), self.now());
         let is_time = u128::from(now.abs_diff(last)) >= self.limits.retry_after.as_micros()
@@ -110,12 +112,12 @@ impl Shared {
         is_time.then(|| self.largest_rejected_record.load(Ordering::Relaxed).min(MAX_WAL_PROBE_BYTES))
     }
 
-    /// An identity that no other request has.
+    /// Returns an identity that no other request has.
     pub(super) fn next_identity(&self) -> u128 {
         xxh3_128_with_seed(&self.seed, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes a durable record readable.
+    /// Publishes a durable record to the buffer, where queries find it.
     pub(super) fn publish(&self, record: Result<BufferedRecord, CodecError>) {
         match record {
             Ok(record) => self.hot.publish(record),
@@ -126,11 +128,11 @@ impl Shared {
         }
     }
 
-    /// The beginning of a record that could not be used, without its secrets.
+    /// Returns the beginning of a record that could not be used, with its secrets redacted.
     pub(super) fn redacted_sample(&self, record: &[u8]) -> String {
         let limit = self.limits.reject_sample_bytes;
-        // Redacted with a margin, then cut by as much: half a secret would not be known for one. Redaction
-        // shortens, so the margin is taken off whatever is left.
+        // The text is redacted with a margin and then cut by as much, because half a secret would not be recognized.
+        // Redaction shortens, so the margin is taken off whatever is left.
         let window = record.len().min(limit + SAMPLE_MARGIN);
         let margin = if window < record.len() { SAMPLE_MARGIN } else { 0 };
         let start = String::from_utf8_lossy(&record[..window]);
@@ -146,7 +148,8 @@ impl Shared {
         self.retryable(RejectionReason::ShuttingDown, "the collector is stopping")
     }
 
-    /// A record that was refused because of an earlier one shares the reason, as far as it is still the case.
+    /// Returns the rejection of a record that failed because an earlier one did: it has the reason of the earlier
+    /// failure, if that still holds.
     fn rejection_for_stale(&self) -> Rejection {
         let wal = self.wal.stats();
         let reason = match (wal.full, wal.failing) {
@@ -159,7 +162,7 @@ impl Shared {
         self.retryable(reason, format!("an earlier request could not be stored{error}"))
     }
 
-    /// What a sender is told when its record is not stored.
+    /// Returns the rejection that a sender gets when the WAL could not store its record.
     pub(super) fn rejection_for(&self, error: &CommitError) -> Rejection {
         match error {
             CommitError::Full => {

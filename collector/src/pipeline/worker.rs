@@ -1,12 +1,11 @@
-//! A worker: takes requests from the queue, reads them into rows, hands the record to the log.
+//! A worker thread: takes requests from the queue, parses them into rows, and hands the records to the WAL.
 //!
-//! Each worker is a thread with buffers of its own; they share nothing but the queue and [`Shared`]. One of
-//! them takes giants: requests whose body, or what it yields, is above `Limits::large_bytes`. The others pass
-//! these on to it as soon as they know one.
+//! Each worker is a thread with its own buffers; workers share nothing but the queue and [`Shared`]. One of them
+//! handles the large requests: those whose body, or whose rows, exceed `Limits::large_bytes`. The others forward such
+//! a request as soon as they recognize it.
 //!
-//! What always holds: every request that was taken is answered, whatever happens: refused, durable, or
-//! refused because of a defect of ours, which is caught here and harms nobody else's worker. Only one giant is
-//! in memory at a time.
+//! Invariants: every request that was accepted is answered: it is durable, rejected, or rejected because of a panic,
+//! which is caught here and does not affect other workers. Only one large request is in memory at a time.
 
 use super::batch::{Batch, BatchMark, PendingRequest};
 use super::decompress::decompress;
@@ -26,22 +25,22 @@ use std::thread::JoinHandle;
 use store::codec::Encoder;
 use tokio::sync::oneshot;
 
-/// Requests that wait together share a record up to about this many rows.
+/// Requests that are queued together share a WAL record, up to about this many rows.
 const MAX_SHARED_ROWS: usize = 4096;
 
 /// A request on its way to a worker.
 pub(super) struct Job {
     pub(super) request: Request,
-    /// Its `Idempotency-Key`, once a worker has read the body and claimed the key.
+    /// The `Idempotency-Key` of the request, once a worker has decompressed the body and claimed the key.
     pub(super) claimed: Option<ClaimedKey>,
-    /// When it arrived, in microseconds since 1970.
+    /// The time at which the request arrived, in microseconds since 1970.
     pub(super) arrival: i64,
     pub(super) reply: oneshot::Sender<SubmitResult>,
 }
 
 impl Job {
-    /// Claims the `Idempotency-Key` of the request for what it holds, unless that was done before. The body is a
-    /// borrow of somebody else's buffer, or of the request itself.
+    /// Claims the `Idempotency-Key` of the request for its contents, unless that was done before. The body borrows
+    /// from the worker's buffer or from the request itself.
     fn claim(&mut self, body: &[u8], shared: &Shared) -> Result<(), ReadError> {
         let Some(idempotency) = self.request.idempotency_key.as_ref().filter(|_| self.claimed.is_none())
         else {
@@ -50,7 +49,7 @@ impl Job {
         let key = idempotency::key_identity(idempotency.token.as_deref(), &idempotency.key);
         let claimed =
             ClaimedKey { key, content: idempotency::content_hash(&self.request, idempotency.form, body) };
-        // The way to response goes to whoever has the key; a channel of no use stands in its place.
+        // The table of keys takes the reply channel; an unused channel replaces it meanwhile.
         let reply = std::mem::replace(&mut self.reply, oneshot::channel().0);
         let (reply, outcome) = match shared.idempotency.claim(claimed, reply, self.arrival) {
             Claim::First(reply) => {
@@ -58,9 +57,9 @@ impl Job {
                 (reply, Ok(()))
             }
             Claim::Completed(reply, response) => {
-                // BatchSummary before it is said, so that whoever hears it finds it counted.
+                // The replay is counted before it is sent, so that the client finds it counted.
                 shared.counters.idempotent_replays.add(1);
-                // A sender that went away does not need it.
+                // The sender may have gone away.
                 drop(reply.send(Ok(response)));
                 return Err(ReadError::Duplicate);
             }
@@ -75,17 +74,17 @@ impl Job {
     }
 }
 
-/// What a worker does about giants.
+/// The role of a worker with regard to large requests.
 #[derive(Clone)]
 pub(super) enum WorkerRole {
-    /// It is the one that takes them.
+    /// The worker handles large requests.
     LargeRequests,
-    /// It passes them on to the one that does.
+    /// The worker forwards large requests to the one that handles them.
     Forwards(Sender<Job>),
 }
 
 impl WorkerRole {
-    /// What a body, decompressed, may weigh here, and what its rows may.
+    /// Returns the limits on the decompressed body and on its rows in this role, in bytes.
     fn limits(&self, limits: &Limits) -> (usize, usize) {
         match self {
             Self::LargeRequests => (limits.body_bytes, limits.batch_bytes),
@@ -97,12 +96,12 @@ impl WorkerRole {
     }
 }
 
-/// Why a request was not read.
+/// Errors of parsing a request.
 enum ReadError {
     Rejected(Rejection),
-    /// It is over the limits of this worker's role; this is what to say if there is no other.
+    /// The request exceeds the limits of this worker's role; the rejection is used if no other worker can take it.
     TooLarge(Rejection),
-    /// It was sent before, and has been answered or will be with the first one.
+    /// The request was sent before. It has been answered, or will be together with the first one.
     Duplicate,
 }
 
@@ -119,7 +118,7 @@ pub(super) struct Worker {
     encoder: Encoder,
     batch: Batch,
     traffic: Traffic,
-    /// The decompressed body.
+    /// The buffer for decompressed bodies.
     body: Vec<u8>,
 }
 
@@ -136,12 +135,12 @@ impl Worker {
         }
     }
 
-    /// Starts its thread.
+    /// Starts the thread of the worker.
     pub(super) fn start(self, name: &str, jobs: Receiver<Job>) -> std::io::Result<JoinHandle<()>> {
         std::thread::Builder::new().name(name.to_owned()).spawn(move || self.run(&jobs))
     }
 
-    /// Works until the queue is closed and empty.
+    /// Processes requests until the queue is closed and empty.
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             self.process(job);
@@ -154,13 +153,13 @@ impl Worker {
         }
     }
 
-    /// True when another request may go into the same record.
+    /// Reports whether another request may share the record.
     fn can_add_request(&self) -> bool {
         let is_small = self.batch.bytes < self.shared.limits.large_bytes;
         matches!(self.role, WorkerRole::Forwards(_)) && self.batch.row_count() < MAX_SHARED_ROWS && is_small
     }
 
-    /// Reads one request into the batch, or refuses it.
+    /// Parses one request into the batch, or rejects it.
     fn process(&mut self, mut job: Job) {
         self.batch.begin(&self.shared);
         let mark = self.batch.mark();
@@ -189,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// A giant that has waited too long is refused unread.
+    /// Returns a rejection if a large request has waited too long; it is then not parsed.
     fn wait_exceeded(&self, job: &Job) -> Option<Rejection> {
         let wait = i64::try_from(self.shared.limits.large_wait.as_micros()).unwrap_or(i64::MAX);
         let is_late =
@@ -201,7 +200,7 @@ impl Worker {
         let Self { shared, role, classifier, batch, traffic, body, .. } = self;
         let Request { source, encoding, .. } = job.request;
         let (body_limit, bytes_limit) = role.limits(&shared.limits);
-        // Shares the bytes, so that the job itself can be changed below.
+        // This shares the bytes, so that the job itself can be changed below.
         let compressed = job.request.body.clone();
         let Some(body) = decompress(encoding, &compressed, body, body_limit)? else {
             let limit = body_limit >> 20;
@@ -240,7 +239,7 @@ impl Worker {
         Ok((response.with_counts(&counts), counts))
     }
 
-    /// Ready for the next request; what a giant left behind is not kept.
+    /// Clears the buffers for the next request, and frees those that a large request left behind.
     fn reset_buffers(&mut self) {
         self.traffic.clear();
         if self.body.capacity() > self.shared.limits.large_bytes {
@@ -248,7 +247,7 @@ impl Worker {
         }
     }
 
-    /// Refuses a request that left rows or not.
+    /// Rejects a request and discards the rows that it left, if any.
     fn reject(&mut self, job: Job, rejection: &Rejection, mark: BatchMark) {
         let now = self.shared.now();
         self.discard_after(mark);
@@ -257,7 +256,7 @@ impl Worker {
         unread_request(job).respond(&self.shared, |_| Err(rejection.clone()), now);
     }
 
-    /// Hands a giant to the worker that takes them; that one refuses what is too much even for it.
+    /// Forwards a large request to the worker that handles them; that worker rejects what exceeds its own limits.
     fn forward(&mut self, job: Job, rejection: &Rejection, mark: BatchMark) {
         self.discard_after(mark);
         match self.role.clone() {
@@ -271,14 +270,14 @@ impl Worker {
         }
     }
 
-    /// If a request has left rows that are not to be kept, the batch is closed before them.
+    /// Commits the batch up to the mark if a failed request has left rows after it.
     fn discard_after(&mut self, mark: BatchMark) {
         if self.batch.mark() != mark {
             self.commit(mark);
         }
     }
 
-    /// A defect of ours: the buffers are of no use any more, and nobody waits for nothing.
+    /// Recovers from a panic: replaces the buffers, which may be inconsistent, and rejects all requests of the batch.
     fn recover_from_panic(&mut self, job: Job) {
         self.shared.counters.panics.add(1);
         tracing::error!(
@@ -297,7 +296,7 @@ impl Worker {
         self.reject(job, &rejection, self.batch.mark());
     }
 
-    /// Hands the rows before a mark to the log, as soon as there is room.
+    /// Hands the rows before a mark to the WAL, as soon as admission lets them through.
     fn commit(&mut self, mark: BatchMark) {
         if self.batch.is_empty() {
             self.batch = Batch::default();
@@ -309,12 +308,12 @@ impl Worker {
             return std::mem::take(&mut self.batch).abort(&self.shared, &rejection);
         }
         self.shared.metrics.drain_if_behind();
-        // Before the rows are written as a record: until then they stand in memory twice.
+        // Admission comes before the encoding, because during it the rows are in memory twice.
         let needs_wal = self.batch.needs_wal(mark);
         let permit = needs_wal.then(|| self.shared.wal_admission.admit(self.batch.bytes));
         if let Ok((record, commit)) = self.batch.close(mark, &mut self.encoder, &self.shared) {
             if needs_wal {
-                // The same bytes for the log and for readers: a giant is not copied once more.
+                // The WAL and the buffer share the same bytes, so that a large record is not copied once more.
                 let (bytes, epoch) = (record.clone(), commit.epoch());
                 let on_commit = move |result| {
                     commit.complete(result, &record);
@@ -332,7 +331,7 @@ fn too_large(detail: String) -> ReadError {
     ReadError::TooLarge(Rejection::new(RejectionReason::TooLarge, detail))
 }
 
-/// A request that was not read.
+/// Turns a job that was not parsed into a request that can be answered.
 fn unread_request(job: Job) -> PendingRequest {
     let Job { request, claimed, reply, .. } = job;
     PendingRequest {
