@@ -195,7 +195,7 @@ fn from_diagnostic(diagnostic: Diagnostic, inner: DataFusionError) -> QueryError
     error
 }
 
-/// Translates an error that several readers share, and that can therefore only be borrowed.
+/// Translates an error that is shared by several readers and can therefore only be borrowed.
 fn from_shared(error: &DataFusionError) -> QueryError {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(message) => memory_limit_error(message),

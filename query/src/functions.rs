@@ -1,7 +1,8 @@
-//! The words of the domain, as functions: what a code means, what a message has in common with others, time in steps.
+//! SQL functions for error data, such as `category(code)`, `template(message)` and `time_bucket(step, time)`.
 //!
-//! Each is documented where it is made, and `information_schema.routines` shows that. Those of the engine that build
-//! something as large as they are told to are `bounded` here: what they build is counted by no memory limit.
+//! Each function is documented where it is defined, and `information_schema.routines` shows that documentation. The
+//! module `bounded` limits the engine's functions that build results of a size that their arguments state, because no
+//! memory limit covers such results.
 
 mod bounded;
 mod checked;
@@ -18,11 +19,11 @@ use datafusion::logical_expr::{DocSection, Documentation, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 
-/// The section of the documentation that lists our own functions.
+/// The section of the documentation that lists the functions of Faultline.
 const SECTION: DocSection =
     DocSection { include: true, label: "Faultline", description: Some("The words of the error history") };
 
-/// Adds our functions to a session.
+/// Adds the functions of Faultline to a session.
 pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<()> {
     for function in own(rules) {
         context.register_udf(function);
@@ -34,7 +35,7 @@ pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<(
     datafusion_functions_json::register_all(&mut context)
 }
 
-/// The functions that no other engine has, in the order in which documentation shows them.
+/// Returns the functions that no other engine has, in the order in which the documentation shows them.
 pub fn own(rules: &Arc<Rules>) -> [ScalarUDF; 5] {
     [
         ScalarUDF::from(codes::Category::new(rules)),

@@ -26,10 +26,10 @@ const MAX_CONDITION_DEPTH: usize = 100;
 pub struct ReadOnlyStatement(Statement);
 
 impl ReadOnlyStatement {
-    /// Accepts a statement.
+    /// Accepts a statement that only reads.
     ///
     /// # Errors
-    /// When the statement does more than read, or has too many columns.
+    /// Fails when the statement does more than read, or has too many columns.
     pub fn check(statement: Statement, limits: &Limits) -> Result<Self, QueryError> {
         check_statement(&statement, limits)?;
         Ok(Self(statement))
@@ -48,7 +48,7 @@ impl ReadOnlyStatement {
         }
     }
 
-    /// The statement, to be planned.
+    /// Returns the statement, to be planned.
     pub(crate) fn into_inner(self) -> Statement {
         self.0
     }
@@ -60,10 +60,10 @@ impl AsRef<Statement> for ReadOnlyStatement {
     }
 }
 
-/// Parses exactly one statement, and rejects what does more than read.
+/// Parses exactly one statement, and rejects a statement that does more than read.
 ///
 /// # Errors
-/// When the text is too long or not SQL, or has several statements or one that is not allowed.
+/// Fails when the text is too long or not SQL, or has several statements or one that is not allowed.
 pub fn parse_statement(sql: &str, limits: &Limits) -> Result<ReadOnlyStatement, QueryError> {
     let mut statements = parse_statements(sql, limits)?;
     let Some(statement) = statements.pop() else {
@@ -79,7 +79,7 @@ pub fn parse_statement(sql: &str, limits: &Limits) -> Result<ReadOnlyStatement, 
 /// Parses statements without checking whether they are allowed.
 ///
 /// # Errors
-/// When the text is too long, too complex or not SQL.
+/// Fails when the text is too long, too complex or not SQL.
 pub fn parse_statements(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryError> {
     if sql.len() > limits.statement_bytes {
         let message =
@@ -139,7 +139,7 @@ fn check_sql_statement(statement: &ast::Statement, limits: &Limits) -> Result<()
 /// Parses a condition on single rows: one expression without a subquery.
 ///
 /// # Errors
-/// When the condition is too long, is not SQL, or contains a subquery.
+/// Fails when the condition is too long, is not SQL, or contains a subquery.
 pub fn parse_condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
     if sql.len() > MAX_CONDITION_BYTES {
         let message =
@@ -162,7 +162,7 @@ pub fn parse_condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
     Ok(expression)
 }
 
-/// Stops at the first subquery.
+/// A visitor that stops at the first subquery.
 struct SubqueryFinder;
 
 impl Visitor for SubqueryFinder {
@@ -173,7 +173,7 @@ impl Visitor for SubqueryFinder {
     }
 }
 
-/// Checks a query and its subqueries, because each of them can contain a statement that writes, as in
+/// A visitor that checks a query and its subqueries, because each of them can contain a statement that writes, as in
 /// `WITH gone AS (DELETE ...) SELECT ...` and `SELECT ... INTO`.
 struct QueryVisitor<'l> {
     limits: &'l Limits,
@@ -213,7 +213,7 @@ impl QueryVisitor<'_> {
     }
 }
 
-/// The first words of a statement, which are enough to recognise it.
+/// Returns the first words of a statement, which are enough to recognise it.
 fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
@@ -226,7 +226,7 @@ fn column_limit_error(columns: usize, limits: &Limits) -> QueryError {
 /// Rejects a plan that changes anything.
 ///
 /// # Errors
-/// When the plan does more than read, or its result has too many columns.
+/// Fails when the plan does more than read, or its result has too many columns.
 pub fn check_plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError> {
     let only_reading =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);

@@ -1,4 +1,5 @@
-//! Reads table snapshots from a data directory, which another process may be writing to. It changes nothing in it.
+//! Reads table snapshots from a data directory, which another process may be writing to. It never changes the
+//! directory.
 
 use std::path::Path;
 use std::sync::Arc;

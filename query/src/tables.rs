@@ -1,4 +1,4 @@
-//! The tables of the engine: the stored ones, and two that explain the others, `codes` and `columns`.
+//! The tables of the engine: the stored ones, and the tables `codes` and `columns`, which describe the others.
 
 mod buffered_rows;
 mod codes;
@@ -27,28 +27,29 @@ use url::Url;
 /// The stored tables that can be queried.
 pub const STORED_TABLES: [Table; 3] = [Table::Events, Table::Traffic, Table::Rejects];
 
-/// Footers of files that were opened before, in each worker process; those of some hundred files.
+/// The size of the cache for the footers of Parquet files, in each worker process. It holds those of a few hundred
+/// files.
 const METADATA_CACHE_BYTES: usize = 24 << 20;
 
-/// The names of all tables and views.
+/// Returns the names of all tables and views.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let tables = STORED_TABLES.into_iter().map(Table::name).chain([codes::NAME, columns::NAME]);
     tables.chain(views::ALL.iter().map(|view| view.name))
 }
 
-/// Every table and view, with what its rows are.
+/// Returns every table and view with the description of its rows.
 pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let stored = STORED_TABLES.into_iter().map(|table| (table.name(), table.about()));
     let own = [(codes::NAME, codes::ABOUT), (columns::NAME, columns::ABOUT)];
     stored.chain(own).chain(views::ALL.iter().map(|view| (view.name, view.about)))
 }
 
-/// The columns of a stored table as the engine knows them.
+/// Returns the columns of a stored table as the engine reads them.
 pub(crate) fn table_schema(table: Table) -> SchemaRef {
     Arc::clone(StoredTable::new(table).schema())
 }
 
-/// Puts the tables into the schema.
+/// Adds the tables to the schema.
 pub(crate) fn register(schema: &MemorySchemaProvider, registry: &Registry) -> Result<()> {
     for table in STORED_TABLES {
         schema.register_table(table.name().to_owned(), Arc::new(StoredTable::new(table)))?;
@@ -57,7 +58,8 @@ pub(crate) fn register(schema: &MemorySchemaProvider, registry: &Registry) -> Re
     Ok(())
 }
 
-/// Returns the environment in which files are read: it reaches the folder of the tables and nothing else, and spills nothing to disk.
+/// Returns the environment in which files are read. It reaches only the folder of the tables, and spills nothing to
+/// disk.
 pub(crate) fn runtime_env(source: &Source) -> Result<Arc<RuntimeEnv>> {
     // There are no tables before the first flush, and a reader must not create their folder.
     let store = PrefixStore::new(LocalFileSystem::new_with_prefix(source.path())?, TABLES);
@@ -68,7 +70,7 @@ pub(crate) fn runtime_env(source: &Source) -> Result<Arc<RuntimeEnv>> {
         .build_arc()
 }
 
-/// The name under which files are reached.
+/// Returns the URL under which files are reached.
 fn url() -> Result<ObjectStoreUrl> {
     ObjectStoreUrl::parse("faultline://tables")
 }

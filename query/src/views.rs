@@ -57,7 +57,7 @@ impl View {
         Self { name, about: first_comment(text), text }
     }
 
-    /// The description of a column: that of the view's file, or that of the stored column of the same name.
+    /// Returns the description of a column: that of the view's file, or that of the stored column of the same name.
     #[must_use]
     pub fn about_column(&self, column: &str) -> Option<&'static str> {
         let comments = self.text.lines().map_while(|line| line.strip_prefix("-- ")).skip(1);

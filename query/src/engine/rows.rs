@@ -87,13 +87,13 @@ impl Rows {
     }
 }
 
-/// The error for a result with too many rows.
+/// Returns the error for a result with too many rows.
 pub(crate) fn row_limit_error(limit: usize) -> QueryError {
     QueryError::new(Kind::Limit(Limit::Rows), format!("the result has more than {limit} rows"))
         .hint("add LIMIT, use a shorter time range, or group the rows")
 }
 
-/// The error for a query that takes too long.
+/// Returns the error for a query that takes too long.
 pub(crate) fn time_limit_error(time: Duration) -> QueryError {
     QueryError::new(Kind::Limit(Limit::Time), format!("the query took longer than {time:?}"))
         .hint("use a shorter time range, one service, or fewer columns")

@@ -75,8 +75,8 @@ impl PreparedStatement {
         Ok((1..=count).map(|number| inferred(number).map(|inferred| client_type(&inferred))).collect())
     }
 
-    /// Casts values to the types that the statement expects. A text in the place of a time is parsed as a time, with a
-    /// precision of a microsecond.
+    /// Casts values to the types that the statement expects. A text where a time is expected is parsed as a time, with
+    /// microsecond precision.
     fn cast_parameters(&self, values: ParamValues) -> Result<ParamValues, QueryError> {
         let ParamValues::List(mut values) = values else { return Ok(values) };
         let expected = self.parameters()?;

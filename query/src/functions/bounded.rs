@@ -1,9 +1,9 @@
-//! Functions of the engine that build something much larger than what they are `argument_types`, with a bound.
+//! Adds limits to the engine's functions that can build a result much larger than their arguments.
 //!
-//! What they build is counted by no memory limit, and constants are folded while a statement is planned: a chain of
-//! fifteen `s || s || s || s` would take ten gigabytes before anyone could stop it. So every statement is rewritten
-//! before it is optimized, and calls that would build too much fail instead. Operators between integers become
-//! [`checked`] at the same time.
+//! No memory limit covers such results, and constants are folded while a statement is planned: a chain of fifteen `s ||
+//! s || s || s` would take ten gigabytes before anyone could stop it. So every statement is rewritten before it is
+//! optimized, and calls that would build too much fail instead. Operators between integers become [`checked`] at the
+//! same time.
 
 mod growth;
 
@@ -23,7 +23,7 @@ use datafusion::prelude::SessionContext;
 use growth::Growth;
 use std::sync::Arc;
 
-/// The functions that are bounded, by how they grow.
+/// The functions that are limited, each with the way in which its result grows.
 const BOUNDED: [(&str, Growth); 20] = [
     ("repeat", Growth::RepeatedText),
     ("lpad", Growth::Characters),
@@ -47,16 +47,16 @@ const BOUNDED: [(&str, Growth); 20] = [
     ("make_map", Growth::Concatenation),
 ];
 
-/// The name of the operator's bound, in plans.
+/// The name that plans show for the wrapper around an operand of `||`.
 const OPERAND_FUNCTION: &str = "bounded";
 
-/// `BoundsRewrite` the functions of every statement.
+/// Registers the rewrite that adds limits to every statement.
 pub(super) fn register(context: &mut SessionContext) -> Result<()> {
     let operator = Arc::new(ScalarUDF::from(BoundedOperand::new()));
     context.register_function_rewrite(Arc::new(BoundsRewrite { operator }))
 }
 
-/// Puts the bound around every call that needs one.
+/// The rewrite that wraps every call that needs a limit.
 #[derive(Debug)]
 struct BoundsRewrite {
     operator: Arc<ScalarUDF>,
@@ -92,7 +92,7 @@ fn bound_function(func: Arc<ScalarUDF>, args: Vec<Expr>) -> Transformed<Expr> {
 }
 
 impl BoundsRewrite {
-    /// `left || right`, where each side is handed on only when it is not too large.
+    /// Rewrites `left || right` so that each side is checked before the two are concatenated.
     fn bound_concatenation(&self, left: Expr, right: Expr) -> Transformed<Expr> {
         let is_bounded = |side: &Expr| matches!(side, Expr::ScalarFunction(call) if call.func.inner().is::<BoundedOperand>());
         let is_new = !is_bounded(&left);
@@ -109,7 +109,7 @@ impl BoundsRewrite {
     }
 }
 
-/// A function that refuses to build what is too large.
+/// A function that fails instead of building a result that is too large.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
     inner: Arc<ScalarUDF>,
@@ -159,7 +159,7 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-/// Hands one side of `||` on, unless it is too large.
+/// The function that passes on one side of `||`, or fails if it is too large.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct BoundedOperand {
     signature: Signature,

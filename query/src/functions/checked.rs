@@ -1,6 +1,6 @@
-//! Arithmetic with integers that fails instead of wrapping around: `+`, `-` between and before them, `*` and `sum`.
+//! Integer arithmetic that fails instead of wrapping around: `+`, `-` (binary and unary), `*` and `sum`.
 //!
-//! The engine's own gives -9223372036854775808 for 9223372036854775807 + 1, and a dashboard would show it.
+//! The engine itself returns -9223372036854775808 for 9223372036854775807 + 1, and a dashboard would show that value.
 
 mod sum;
 
@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// The operators that can overflow.
 const OPERATORS: [Operator; 3] = [Operator::Plus, Operator::Minus, Operator::Multiply];
 
-/// Puts a function in the place of an operator between two integers. A chain becomes one function, however long it is:
-/// whoever asks for the type of a nested call asks all that are in it, again and again.
+/// Replaces an operator between two integers with a function. A chain of any length becomes one function, because
+/// computing the type of a nested call computes the types of all calls in it, again at each level.
 pub(super) fn rewrite_binary(expr: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     let is_integer = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
     let is_checked = |side: &Expr| checked_operators(side).is_some() || is_integer(side);
@@ -42,13 +42,13 @@ pub(super) fn rewrite_binary(expr: BinaryExpr, schema: &DFSchema) -> Transformed
     Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
-/// The operators of a chain that was rewritten.
+/// Returns the operators of a chain that was already rewritten.
 fn checked_operators(expr: &Expr) -> Option<&[Operator]> {
     let Expr::ScalarFunction(call) = expr else { return None };
     call.func.inner().downcast_ref::<CheckedArithmetic>().map(|checked| checked.operators.as_slice())
 }
 
-/// Puts the function in the place of a sign before an integer: `-x` is `0 - x`, of the type of `x`.
+/// Replaces the sign of a negated integer with the function: `-x` becomes `0 - x`, of the type of `x`.
 pub(super) fn rewrite_negation(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let zero = expr.get_type(schema).ok().filter(DataType::is_signed_integer);
     match zero.and_then(|data_type| ScalarValue::new_zero(&data_type).ok()) {
@@ -61,14 +61,14 @@ pub(super) fn rewrite_negation(expr: Expr, schema: &DFSchema) -> Transformed<Exp
     }
 }
 
-/// Operators between integers, from left to right, that fail when a result does not fit.
+/// A chain of operators between integers, evaluated from left to right. It fails when a result does not fit.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CheckedArithmetic {
     operators: Vec<Operator>,
     signature: Signature,
 }
 
-/// One operator of a chain, with the types that its sides are brought to.
+/// One operator of a chain, with the types that its operands are cast to.
 struct Step {
     operator: Operator,
     left: DataType,
@@ -81,7 +81,7 @@ impl CheckedArithmetic {
         Self { operators, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
-    /// The chain between arguments of these types.
+    /// Returns the steps of the chain for arguments of these types.
     fn steps(&self, argument_types: &[DataType]) -> Result<Vec<Step>> {
         let Some((first, rest)) =
             argument_types.split_first().filter(|(_, rest)| rest.len() == self.operators.len())
@@ -98,7 +98,7 @@ impl CheckedArithmetic {
         self.operators.iter().zip(rest).map(step).collect()
     }
 
-    /// The chain as it would be written.
+    /// Returns the chain as SQL would write it.
     fn display_name(&self, args: &[Expr]) -> String {
         let name = |arg: &Expr| match checked_operators(arg) {
             Some(_) => format!("({})", arg.schema_name()),
@@ -117,7 +117,7 @@ impl ScalarUDFImpl for CheckedArithmetic {
         "checked"
     }
 
-    /// Without the operators, `a + b` and `a - b` would have one name.
+    /// The schema name contains the operators, because otherwise `a + b` and `a - b` would have the same name.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(self.display_name(args))
     }

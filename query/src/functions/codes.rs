@@ -1,4 +1,4 @@
-//! `category(code)` and `canonical(dialect, code)`: what the registry says about a code, with nothing else to go by.
+//! `category(code)` and `canonical(dialect, code)`: look up a code in the registry, without any other evidence.
 
 use super::{documentation, text};
 use arrow::datatypes::DataType;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// The registry in use. There is one in an engine, so all are the same.
+/// The registry in use. An engine has only one, so all values compare as equal.
 #[derive(Clone)]
 struct SharedRules(Arc<Rules>);
 
@@ -36,7 +36,7 @@ impl fmt::Debug for SharedRules {
     }
 }
 
-/// The category of a code.
+/// The function that returns the category of a code.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Category {
     rules: SharedRules,
@@ -92,7 +92,7 @@ impl ScalarUDFImpl for Category {
     }
 }
 
-/// The canonical code of a dialect's code.
+/// The function that returns the canonical code of a dialect's code.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Canonical {
     rules: SharedRules,

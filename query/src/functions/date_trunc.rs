@@ -1,7 +1,7 @@
-//! `date_trunc` over our times, which are UTC: hours and days are whole numbers of microseconds there.
+//! `date_trunc` for UTC times, where hours and days are whole numbers of microseconds.
 //!
-//! The engine's own asks a calendar for every row of a time with a zone, which makes a dashboard's trend four times as
-//! slow. What is not an hour or a day of UTC still goes to it.
+//! The engine's own function consults a calendar for every row of a time with a time zone, which makes a dashboard's
+//! trend four times as slow. Steps other than an hour or a day of UTC are still passed to it.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, TimeUnit, TimestampMicrosecondType};
@@ -13,10 +13,10 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// Steps that are whole numbers of microseconds, where a step of UTC begins at a multiple of them.
+/// The steps that are a whole number of microseconds and that begin at multiples of it in UTC.
 const STEPS: [(&str, i64); 2] = [("hour", 3_600_000_000), ("day", 86_400_000_000)];
 
-/// The function, in place of the engine's own.
+/// Returns the function that replaces the engine's own.
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateTrunc { inner: datafusion_date_trunc() })
 }
@@ -63,7 +63,7 @@ impl ScalarUDFImpl for DateTrunc {
     }
 }
 
-/// The starts of the steps that times are in; `None` when it is not that simple.
+/// Returns the start of the step of each time, or `None` when the engine's own function is needed.
 fn truncate_utc(arguments: &[ColumnarValue]) -> Option<ArrayRef> {
     let [ColumnarValue::Scalar(step), ColumnarValue::Array(times)] = arguments else { return None };
     let (ScalarValue::Utf8(Some(name)) | ScalarValue::Utf8View(Some(name))) = step else { return None };

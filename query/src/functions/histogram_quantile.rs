@@ -1,4 +1,5 @@
-//! `histogram_quantile(share, timed_calls, took_at_most_1ms, ...)`: how long a share of the calls took at most.
+//! `histogram_quantile(share, timed_calls, took_at_most_1ms, ...)`: the duration that a share of the calls did not
+//! exceed.
 
 use super::documentation;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, Int64Array};
@@ -10,7 +11,7 @@ use datafusion::logical_expr::{
 use std::sync::{Arc, LazyLock};
 use store::rows::BUCKET_BOUNDS_US;
 
-/// The share, the number of calls, and one number for each bound.
+/// The number of arguments: the share, the number of calls, and one count for each bound.
 const ARGUMENT_COUNT: usize = 2 + BUCKET_BOUNDS_US.len();
 
 /// The function `histogram_quantile`: a quantile of the durations of calls.
@@ -87,7 +88,8 @@ impl ScalarUDFImpl for HistogramQuantile {
     }
 }
 
-/// Milliseconds, from how many calls there were and how many took at most each bound; nothing of no calls.
+/// Returns the quantile in milliseconds. `counts` yields the number of calls, then the number of calls that took at
+/// most each bound. Returns `None` if there were no calls.
 #[allow(clippy::cast_precision_loss)] // counts of calls are far below 2^53
 fn quantile_ms(share: f64, mut counts: impl Iterator<Item = i64>) -> Result<Option<f64>> {
     if !(0.0..=1.0).contains(&share) {
@@ -103,7 +105,7 @@ fn quantile_ms(share: f64, mut counts: impl Iterator<Item = i64>) -> Result<Opti
         let (to, at_most) = (*bound as f64, at_most as f64);
         if at_most >= rank && at_most > before {
             let within = ((rank - before) / (at_most - before)).clamp(0.0, 1.0);
-            // To the microsecond: an estimate has no more to say.
+            // The result is rounded to microseconds, because an estimate is no more precise.
             return Ok(Some((from + (to - from) * within).round() / 1_000.0));
         }
         (from, before) = (to, at_most);
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn calls_are_spread_evenly_between_two_bounds() {
-        // 100 calls: 50 up to 1 ms, 50 from 5 to 10 ms.
+        // There are 100 calls: 50 take up to 1 ms, and 50 take 5 to 10 ms.
         let counts = [100, 50, 50, 50, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100];
         check(0.25, counts, Some(0.5));
         check(0.5, counts, Some(1.0));

@@ -1,4 +1,4 @@
-//! `template(message)`: what a message has in common with others of its kind.
+//! `template(message)`: the part of a message that it shares with other messages of its kind.
 
 use super::{documentation, text};
 use arrow::datatypes::DataType;
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::LazyLock;
 
-/// The function `template`: a message without its dynamic values.
+/// The function `template`, which replaces the dynamic values of a message.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Template {
     signature: Signature,

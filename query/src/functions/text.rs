@@ -1,4 +1,4 @@
-//! Texts in, texts out: what our functions of texts share.
+//! Helpers for functions that take texts and return texts.
 
 use arrow::array::{Array, ArrayRef, StringViewArray, StringViewBuilder};
 use arrow::datatypes::DataType;
@@ -7,10 +7,10 @@ use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::ColumnarValue;
 use std::sync::Arc;
 
-/// The type that arguments are brought into and results are in.
+/// The type that arguments are cast to and that results have.
 pub(super) const TEXT: DataType = DataType::Utf8View;
 
-/// Texts however they lie in memory, and numbers, become texts.
+/// Coerces arguments to [`TEXT`]: texts of any memory layout, and numbers.
 pub(super) fn coerce_to_text(
     function: &str,
     argument_types: &[DataType],
@@ -36,7 +36,8 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Calls a function of one text for each row; nothing for nothing. A row like the one before costs nothing.
+/// Calls a function of one text for each row, and returns NULL for NULL. A row that equals the one before is not
+/// computed again.
 pub(super) fn map_texts(
     texts: &ColumnarValue,
     mut function: impl FnMut(&str) -> Result<Option<String>>,
@@ -54,7 +55,7 @@ pub(super) fn map_texts(
     }
 }
 
-/// Calls a function of two texts for each row; nothing when one is missing.
+/// Calls a function of two texts for each row, and returns NULL if either is NULL.
 pub(super) fn map_text_pairs(
     pair: &[ColumnarValue; 2],
     rows: usize,
@@ -76,7 +77,8 @@ fn value(texts: &StringViewArray, row: usize) -> Option<&str> {
     texts.is_valid(row).then(|| texts.value(row))
 }
 
-/// Tables are sorted by service and code, so neighbours are mostly the same.
+/// Maps rows, and reuses the result of the row before: tables are sorted by service and code, so neighbours are mostly
+/// equal.
 fn map_rows<T: Copy + PartialEq>(
     rows: usize,
     input: impl Fn(usize) -> Option<T>,

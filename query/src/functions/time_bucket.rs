@@ -1,8 +1,8 @@
 //! `time_bucket(step, time[, origin])`: the start of the step that a time falls into.
 //!
-//! Buckets of days or less are counted from Monday, 2000-01-03, so that weeks begin on Mondays; steps of months from
-//! 2000-01-01; both in UTC, and from an origin if one is `argument_types`. A filter on a bucket is turned into one on the time
-//! itself, so that it chooses files and pages.
+//! Buckets of a fixed length are counted from Monday, 2000-01-03, so that weeks begin on Mondays; buckets of months are
+//! counted from 2000-01-01. Both are in UTC, and an argument can set another origin. A filter on a bucket is turned
+//! into a filter on the time itself, so that it selects files and pages.
 
 use super::documentation;
 use arrow::array::{ArrayRef, TimestampMicrosecondArray};
@@ -25,7 +25,7 @@ const DEFAULT_ORIGIN: i64 = 946_857_600_000_000;
 const DEFAULT_MONTH_ORIGIN: i64 = 946_684_800_000_000;
 const DAY: i64 = 86_400_000_000;
 
-/// The start of the step that a time falls into.
+/// The function that returns the start of the step that a time falls into.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct TimeBucket {
     signature: Signature,
@@ -114,7 +114,8 @@ impl ScalarUDFImpl for TimeBucket {
         }
     }
 
-    /// `time_bucket('1 hour', time) = x` says that `time` is in the hour from `x` on, if an hour starts there.
+    /// Turns `time_bucket('1 hour', time) = x` into the range of `time` from `x` to the next hour, if an hour starts at
+    /// `x`.
     fn preimage(&self, args: &[Expr], start: &Expr, _: &SimplifyContext) -> Result<PreimageResult> {
         let [Expr::Literal(step, _), time, origin @ ..] = args else { return Ok(PreimageResult::None) };
         let Expr::Literal(ScalarValue::TimestampMicrosecond(Some(start), zone), _) = start else {
@@ -125,7 +126,7 @@ impl ScalarUDFImpl for TimeBucket {
             [Expr::Literal(ScalarValue::TimestampMicrosecond(Some(origin), _), _)] => Some(*origin),
             _ => return Ok(PreimageResult::None),
         };
-        // What is wrong with a step is said when it is run.
+        // An invalid step is reported when the statement runs.
         let Ok(Some(buckets)) = Buckets::new(step, origin) else { return Ok(PreimageResult::None) };
         let (Some(begins), Some(end)) = (buckets.bucket_start(*start), buckets.next_bucket(*start)) else {
             return Ok(PreimageResult::None);
@@ -173,17 +174,17 @@ fn null(data_type: &DataType) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Scalar(ScalarValue::try_from(data_type)?))
 }
 
-/// Equal steps, counted from an origin.
+/// Buckets of equal steps, counted from an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Buckets {
-    /// Of so many microseconds.
+    /// Each step has this many microseconds.
     Micros { length: i64, origin: i64 },
-    /// Of so many months.
+    /// Each step has this many months.
     Months { length: i64, origin: DateTime<Utc> },
 }
 
 impl Buckets {
-    /// The steps of an interval; none for none.
+    /// Returns the buckets for a step interval, or `None` if it is NULL.
     fn new(step: &ScalarValue, origin: Option<i64>) -> Result<Option<Self>> {
         let ScalarValue::IntervalMonthDayNano(step) = step else {
             return exec_err!("the step of time_bucket must be an interval");
@@ -209,7 +210,7 @@ impl Buckets {
         }
     }
 
-    /// The start of the step that a time falls into; none when that is beyond all calendars.
+    /// Returns the start of the bucket that a time falls into, or `None` if it cannot be represented.
     fn bucket_start(self, time: i64) -> Option<i64> {
         match self {
             Self::Micros { length, origin } => {
@@ -220,7 +221,8 @@ impl Buckets {
                 let time = DateTime::from_timestamp_micros(time)?;
                 let steps = months_between(origin, time).div_euclid(length);
                 let start = add_months(origin, steps.checked_mul(length)?)?;
-                // An origin on the 15th has not come yet on the 14th.
+                // Whole months are counted from the origin's day: with an origin on the 15th, the 14th belongs to the
+                // step before.
                 let start =
                     if start > time { add_months(origin, (steps - 1).checked_mul(length)?)? } else { start };
                 Some(start.timestamp_micros())
@@ -228,7 +230,7 @@ impl Buckets {
         }
     }
 
-    /// The start of the step after the one that starts here.
+    /// Returns the start of the bucket after the one that starts at `start`.
     fn next_bucket(self, start: i64) -> Option<i64> {
         match self {
             Self::Micros { length, .. } => start.checked_add(length),
@@ -251,7 +253,7 @@ impl Buckets {
             ColumnarValue::Array(times) => {
                 let times = as_timestamp_microsecond_array(times)?;
                 let starts: TimestampMicrosecondArray = match self {
-                    // Without an overflow there is nothing to check row by row.
+                    // If no overflow is possible, no row needs a check.
                     Self::Micros { length, origin } if fits(times, origin) => times.unary(|time| {
                         let since = time - origin;
                         since - since.rem_euclid(length) + origin
@@ -265,7 +267,7 @@ impl Buckets {
     }
 }
 
-/// Returns true if all times are so far from the ends of the range that steps do not reach them.
+/// Returns true if all times are far enough from the ends of the range that no step overflows.
 fn fits(times: &TimestampMicrosecondArray, origin: i64) -> bool {
     const FAR: i64 = i64::MAX / 4;
     origin.abs() < FAR && times.values().iter().all(|time| (-FAR..FAR).contains(time))

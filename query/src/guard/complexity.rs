@@ -1,8 +1,8 @@
-//! Bounds on the shape of a statement, so that parsing, planning, optimising and dropping it fit on a stack.
+//! Limits on the shape of a statement, so that parsing, planning, optimising and dropping it fit on a stack.
 //!
-//! What always holds: [`check_tokens`] comes before the parser and holds for every shape that a grammar can have, since
-//! a tree cannot be enter than the tokens that are open at one place. [`check`] comes after it, is exact, and is what a
-//! user meets.
+//! There are two checks. [`check_tokens`] runs before the parser. It holds for every shape that a grammar can have,
+//! because a tree cannot be deeper than the number of tokens that are open at one position. [`check`] runs after the
+//! parser and is exact; it is the one that users usually run into.
 
 use crate::error::{Kind, Limit, QueryError};
 use datafusion::sql::sqlparser::ast::{
@@ -14,26 +14,27 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-/// The largest number of `EXPLAIN`s in a statement: the parser recurses for each.
+/// The maximum number of `EXPLAIN`s in a statement. The parser recurses for each.
 const MAX_EXPLAINS: usize = 8;
-/// Tokens between two commas, added up over all parentheses that are open there: nothing can nest enter than that.
+/// The maximum number of tokens since the last comma, added up over all open parentheses. Nothing can nest deeper than
+/// that.
 const MAX_OPEN_TOKENS: usize = 4_096;
-/// The largest nesting depth of expressions; a chain such as `a OR b OR c` nests once for each operator.
+/// The maximum nesting depth of expressions. A chain such as `a OR b OR c` nests once for each operator.
 const MAX_DEPTH: usize = 400;
-/// Expressions of a statement, values of lists included.
+/// The maximum number of expressions in a statement, including the values of lists.
 const MAX_EXPRESSIONS: usize = 20_000;
-/// Tables and `SELECT`s of a statement. A common table expression counts as often as it is named.
+/// The maximum number of tables and `SELECT`s. A common table expression counts each time it is named.
 const MAX_RELATIONS: usize = 512;
-/// Sets of columns by which rows are grouped: `CUBE` of n columns has 2^n.
+/// The maximum number of column sets by which rows are grouped: `CUBE` of n columns has 2^n.
 const MAX_GROUPING_SETS: usize = 256;
 
-/// Refuses a text that could become a tree too deep to be dropped.
+/// Rejects a text that could become a tree that is too deep to be dropped.
 pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
-    // A token has a byte at least.
+    // A token has at least one byte.
     if sql.len() <= MAX_OPEN_TOKENS {
         return Ok(());
     }
-    // What is no token is the parser's to explain.
+    // The parser reports text that is not a token.
     let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize() else { return Ok(()) };
     let mut open = vec![0_usize];
     let (mut sum, mut commas, mut explains) = (0_usize, 0_usize, 0_usize);
@@ -68,12 +69,12 @@ pub(super) fn check_tokens(sql: &str) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Refuses a statement that is too deep, too wide, or would read too many tables.
+/// Rejects a statement that is too deep, too wide, or would read too many tables.
 pub(super) fn check(statement: &ast::Statement) -> Result<(), QueryError> {
     check_visited(statement)
 }
 
-/// Refuses an expression that is too deep or too wide.
+/// Rejects an expression that is too deep or too wide.
 pub(super) fn check_expression(expression: &Expr, depth: usize) -> Result<(), QueryError> {
     let mut visitor = ComplexityVisitor { max_depth: depth, ..ComplexityVisitor::default() };
     into_result(expression.visit(&mut visitor))
@@ -99,7 +100,7 @@ fn too_many_expressions() -> QueryError {
     too_complex(format!("the statement has more than {MAX_EXPRESSIONS} expressions"))
 }
 
-/// Walks over a statement and stops at the first bound that it passes.
+/// A visitor that stops at the first exceeded limit.
 struct ComplexityVisitor {
     max_depth: usize,
     depth: usize,
@@ -107,14 +108,14 @@ struct ComplexityVisitor {
     queries: Vec<QueryScope>,
 }
 
-/// A query on the way from the statement to where we are.
+/// A query that encloses the node that is being visited.
 #[derive(Default)]
 struct QueryScope {
     /// The cost of each of its common table expressions, by name.
     cte_costs: HashMap<String, usize>,
-    /// The names of those that have not been looked at yet, by where they stand in memory.
+    /// The names of the common table expressions that were not visited yet, by the address of their query.
     pending_ctes: HashMap<usize, String>,
-    /// Tables and `SELECT`s.
+    /// The number of tables and `SELECT`s.
     relations: usize,
 }
 
@@ -146,7 +147,7 @@ impl ComplexityVisitor {
         ControlFlow::Continue(())
     }
 
-    /// Returns the cost of a table: that of the common table expression with that name, or one.
+    /// Returns the cost of a table: that of the common table expression with that name, or 1.
     fn cost(&self, relation: &ObjectName) -> usize {
         let name = relation.to_string().to_lowercase();
         self.queries.iter().rev().find_map(|scope| scope.cte_costs.get(&name)).copied().unwrap_or(1)
@@ -214,12 +215,12 @@ impl Visitor for ComplexityVisitor {
     }
 }
 
-/// Tells one query of a statement from the others.
+/// Returns the address of a query, which distinguishes it from the other queries of a statement.
 fn address(query: &Query) -> usize {
     std::ptr::from_ref(query).addr()
 }
 
-/// In how many ways rows are grouped.
+/// Returns the number of grouping sets.
 fn grouping_sets(group_by: &GroupByExpr) -> usize {
     let GroupByExpr::Expressions(expressions, modifiers) = group_by else { return 1 };
     let power = |columns: usize| 2_usize.saturating_pow(u32::try_from(columns).unwrap_or(u32::MAX));

@@ -1,13 +1,13 @@
 //! The API behind the web page: `GET /api/v1/overview` and its siblings, described by `/api/v1/openapi.json`.
 //!
-//! Each endpoint is a row of `ENDPOINTS`: a path, its parameters, the shape of its answer, and a function that runs
+//! Each endpoint is a row of `ENDPOINTS`: a path, its parameters, the shape of its response, and a function that runs
 //! statements over the tables and views and puts their rows into that shape. Routes, the checks of parameters and the
-//! `openapi.json` are made from the table. **Adding an endpoint is one file and its row.**
+//! `openapi.json` are made from the table. **To add an endpoint, add one file and its row.**
 //!
-//! What always holds:
+//! Invariants:
 //! - Every number comes from a statement that passes the same guard, limits and queue as those of other clients.
-//! - Nothing of a request becomes part of a statement's text; values are parameters.
-//! - An answer has the shape that the document says; a failure is JSON with a message and a remedy.
+//! - No part of a request becomes part of a statement's text; values are parameters.
+//! - A response has the shape that the document states; an error is JSON with a message and a remedy.
 
 mod codes;
 mod confirmations;
@@ -52,7 +52,7 @@ use std::sync::{Arc, LazyLock};
 
 pub use request::IngestReport;
 
-/// An endpoint: everything about it.
+/// The complete definition of an endpoint.
 struct Endpoint {
     path: &'static str,
     about: &'static str,
@@ -151,7 +151,7 @@ static ENDPOINTS: &[Endpoint] = &[
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
 
-/// The routes, for clients that may query. `ingest` reports how the server itself is, as a JSON object.
+/// Returns the routes, for clients that may query. `ingest` reports the state of the server itself, as a JSON object.
 pub fn routes(service: QueryService, rules: &Arc<Rules>, ingest: IngestReport) -> Router {
     let api = Api { service, rules: Arc::clone(rules), ingest };
     let mut router = Router::new();

@@ -1,6 +1,6 @@
 //! The Arrow Flight SQL endpoint: statements, prepared statements and catalog calls, over gRPC.
 //!
-//! What must always hold:
+//! Invariants:
 //! - The server keeps no state between two calls. Tickets and handles of prepared statements contain the statement and its
 //!   parameters, so that nothing has to be closed and nothing is lost when the server restarts.
 //! - Every call is authorized before its content is read.

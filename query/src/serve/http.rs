@@ -1,8 +1,8 @@
 //! SQL over HTTP: `POST /api/v1/sql`.
 //!
-//! Takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. The response is JSON, CSV
-//! or an Arrow stream, according to `Accept`. It is complete before its first byte is sent, so that every error has a status
-//! of its own; a result that is too long for that is truncated and marked as such.
+//! It takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. The response is JSON,
+//! CSV or an Arrow stream, according to `Accept`. It is complete before its first byte is sent, so that every error has
+//! a status of its own; a result that is too long for that is truncated and marked as such.
 
 mod format;
 mod response;
@@ -67,7 +67,7 @@ async fn sql(
     }
 }
 
-/// The error for a body that is too long or incomplete.
+/// Returns the error for a body that is too long or incomplete.
 fn body_error(rejection: &BytesRejection, limits: &Limits) -> QueryError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
@@ -106,7 +106,7 @@ impl SqlRequest {
             if let Some(query) = bare_statement(media, body) {
                 return Ok(query);
             }
-            // A number that is too large for a float is a text, here as in records.
+            // A number that is too large for a float is read as a text, as in ingested records.
             return serde_json::from_slice(&classifier::quote_oversized_numbers(body)).map_err(|error| {
                 bad(format!("The request body is not JSON of the expected form ({error}).")).hint(
                     r#"Send {"query": "SELECT ..."}, or the statement itself with Content-Type: text/plain."#,
@@ -119,20 +119,20 @@ impl SqlRequest {
     }
 }
 
-/// Returns the statement of a client that sends it as `curl -d` does: the text itself, without a content type or with
-/// that of a form. Whatever begins like JSON is read as JSON.
+/// Returns the statement of a client that sends it as `curl -d` does: as plain text, without a content type or with
+/// that of a form. A body that begins like JSON is read as JSON.
 fn bare_statement(media: &str, body: &[u8]) -> Option<SqlRequest> {
     let is_unnamed = media.is_empty() || media.starts_with("application/x-www-form-urlencoded");
     let text = std::str::from_utf8(body).ok().filter(|_| is_unnamed)?;
     let starts_like_sql =
         text.trim_start().starts_with(|first: char| first.is_ascii_alphabetic() || first == '(');
     let first_word = text.split_whitespace().next().unwrap_or_default();
-    // A form has a name and an equals sign before any space: that is no statement.
+    // A form has a name and an equals sign before any space, which a statement has not.
     let is_statement = starts_like_sql && !first_word.contains(['=', '&']);
     is_statement.then(|| SqlRequest { query: text.to_owned(), params: Vec::new(), max_rows: None })
 }
 
-/// The media types that answers come in.
+/// Returns the media types of responses.
 pub(super) fn formats() -> Vec<&'static str> {
     [Format::Json, Format::Csv, Format::Arrow]
         .map(|format| format.media().split(';').next().unwrap_or_default())

@@ -1,6 +1,6 @@
 //! The PostgreSQL endpoint: simple and extended queries, prepared statements, cursors, and the catalog.
 //!
-//! What must always hold:
+//! Invariants:
 //!
 //! - Every connection has a [`Session`](crate::Session) of its own, and statements reach the engine only through it, so
 //!   that guard and limits hold here as at every endpoint.
@@ -56,7 +56,7 @@ const RETAINED_STATEMENTS: usize = 8;
 /// The time that running queries have to finish when the server stops.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// What all sessions share.
+/// The state that all sessions share.
 #[derive(Debug)]
 struct PostgresServer {
     service: QueryService,

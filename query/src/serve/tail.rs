@@ -1,13 +1,14 @@
 //! Live events: `GET /api/v1/tail`, as server-sent events.
 //!
 //! Parameters: `category`, `service` and `code` (each may be repeated; a code may end with `*`), `where` (a condition
-//! in SQL over the columns of `events`) and `recent` (so many of the newest events first). Each event is one JSON
-//! object, as `faultline dump` prints it, under an id that marks its position: a
-//! client that reconnects with it in `Last-Event-ID` continues there.
+//! in SQL over the columns of `events`) and `recent` (the number of stored events to send first, the newest ones). Each
+//! event is one JSON object, as `faultline dump` prints it, under an id that marks its position: a client that
+//! reconnects with it in `Last-Event-ID` continues there.
 //!
-//! What must always hold:
+//! Invariants:
 //! - No event is missed silently. An event `gap` reports events that left the buffer before they were sent.
-//! - A client that does not read costs a bounded amount of memory for a bounded time, and then gets the reason of its end.
+//! - A client that does not read costs a bounded amount of memory for a bounded time, and then gets the reason why the
+//!   tail ended.
 //! - Ingest is not slowed down: the buffer is polled on the threads of queries.
 
 mod filter;
@@ -57,7 +58,7 @@ struct TailEndpoint {
 /// Returns the routes. Tails end when `stopping` becomes true, because they would never end by themselves.
 ///
 /// # Errors
-/// When the functions of conditions cannot be set up.
+/// Fails when the functions of conditions cannot be set up.
 pub fn routes(
     service: QueryService,
     rules: &Arc<Rules>,
@@ -108,7 +109,7 @@ impl TailEndpoint {
 /// The body of a response. Dropping it, as happens when the client disconnects, ends the tail.
 struct Events {
     messages: mpsc::Receiver<String>,
-    /// The reason of the end, which follows all queued messages.
+    /// The reason why the tail ended, which follows all queued messages.
     ending: Arc<OnceLock<&'static str>>,
     ended: bool,
 }

@@ -1,4 +1,4 @@
-//! The buffered rows of a table, which are in no Parquet file yet: those in memory, and those that only the WAL has.
+//! The buffered rows of a table, which are in no Parquet file yet: those in memory, and those that are only in the WAL.
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{BatchCoalescer, cast};
@@ -15,7 +15,7 @@ use store::Table;
 use store::delta::layout::{self, PARTITION};
 use store::snapshot::Snapshot;
 
-/// Batches that are read at once.
+/// The number of batches that are read at once.
 const BATCHES_PER_READ: usize = 2;
 
 /// The rows of one snapshot that are in no file yet.
@@ -25,18 +25,18 @@ pub(super) struct BufferedRows {
     columns: ColumnProjection,
 }
 
-/// `ColumnProjection` of a table as the engine knows them, out of batches as they are stored.
+/// Selects columns of a table, as the engine names them, from stored batches.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnProjection {
     schema: SchemaRef,
-    /// For each column asked for, its source in a stored batch.
+    /// The source in a stored batch of each selected column.
     sources: Arc<[ColumnSource]>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum ColumnSource {
     Column(usize),
-    /// The day of the row's time, which only files have as a value of their own.
+    /// The day of the row's time. Only files store it as a column.
     DayOf(usize),
 }
 
@@ -51,14 +51,14 @@ impl BufferedRows {
         Ok(Self { snapshot, columns: ColumnProjection::new(table, schema, projection.unwrap_or(&all))? })
     }
 
-    /// The columns asked for.
+    /// Returns the schema of the selected columns.
     pub(super) fn projected(&self) -> &SchemaRef {
         &self.columns.schema
     }
 }
 
 impl ColumnProjection {
-    /// Some columns of the table.
+    /// Creates a projection onto some columns of the table.
     pub(crate) fn new(table: Table, schema: &SchemaRef, columns: &[usize]) -> Result<Self> {
         let stored = table.schema();
         let source = |column: &usize| match schema.field(*column).name().as_str() {
@@ -69,7 +69,7 @@ impl ColumnProjection {
         Ok(Self { schema: Arc::new(schema.project(columns)?), sources: sources.into() })
     }
 
-    /// The columns of a stored batch.
+    /// Returns the selected columns of a stored batch.
     pub(crate) fn of(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = self.sources.iter().zip(self.schema.fields());
         let columns = columns.map(|(source, field)| source.of(batch, field.data_type()));
@@ -95,7 +95,8 @@ impl PartitionStream for BufferedRows {
             if reader.after.is_none() {
                 return Ok::<_, DataFusionError>(None);
             }
-            // The rows are sent without blocking, because a thread that waits for the consumer is missing elsewhere.
+            // Only the read takes a blocking thread. The rows are handed over outside of it, because a thread that
+            // waits for the consumer could not serve other reads.
             let read = tokio::task::spawn_blocking(move || {
                 let batches = reader.read()?;
                 Ok(Some((stream::iter(batches.into_iter().map(Ok)), reader)))
@@ -107,18 +108,18 @@ impl PartitionStream for BufferedRows {
     }
 }
 
-/// Makes few large batches of the many small ones that senders make.
+/// Combines the many small batches of senders into few large ones.
 struct BatchReader {
     snapshot: Arc<Snapshot>,
     columns: ColumnProjection,
-    /// Rows of a batch.
+    /// The number of rows of a combined batch.
     rows: usize,
-    /// The record that was read last; none when that was all.
+    /// The record that was read last; `None` when there are no more.
     after: Option<u64>,
 }
 
 impl BatchReader {
-    /// The rows of the next records, up to a few batches.
+    /// Returns the rows of the next records, up to a few batches.
     fn read(&mut self) -> Result<Vec<RecordBatch>> {
         let mut coalescer = BatchCoalescer::new(Arc::clone(&self.columns.schema), self.rows);
         let mut batches = Vec::new();

@@ -1,4 +1,4 @@
-//! The registry itself, to join with.
+//! The table `codes`, which holds the registry, for joins.
 
 use arrow::array::{
     ArrayRef, BooleanArray, Int32Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) const NAME: &str = "codes";
 pub(super) const ABOUT: &str = "Every known code of every dialect, with its meaning";
 
-/// The columns, each with what it holds.
+/// The columns, each with its description.
 pub(super) const COLUMNS: [(&str, &str); 13] = [
     ("dialect", "The error model that the code belongs to"),
     ("code", "The code as servers send it"),
@@ -29,7 +29,7 @@ pub(super) const COLUMNS: [(&str, &str); 13] = [
     ("runbook", "The word for the runbook section about the code"),
 ];
 
-/// The registry as a table.
+/// Returns the registry as a table.
 pub(super) fn table(registry: &Registry) -> Result<MemTable> {
     let entries: Vec<&Entry> = registry.entries().iter().collect();
     let columns = COLUMNS.map(|(name, _)| (name, column(name, &entries)));

@@ -16,7 +16,7 @@ use store::delta::files::DataFile;
 use store::delta::layout::PARTITION;
 use store::delta::statistics::Statistics;
 
-/// The files that can hold rows for which the predicate is true.
+/// Returns the files that can hold rows for which the predicate is true.
 pub(super) fn prune_files(
     schema: &SchemaRef,
     predicate: Option<&Arc<dyn PhysicalExpr>>,
@@ -41,7 +41,7 @@ struct FileStatistics<'f> {
 }
 
 impl FileStatistics<'_> {
-    /// The bounds of a column on one side; a file that does not say has none.
+    /// Returns the lower or the upper bounds of a column; a file without statistics for it has none.
     fn bounds(&self, column: &Column, side: fn(&Statistics) -> &Map<String, Value>) -> Option<ArrayRef> {
         let name = column.name();
         if name == PARTITION {

@@ -1,7 +1,7 @@
-//! A stored table: its files, scanned by the engine's own Parquet source, and the rows that are in none yet.
+//! A stored table: its Parquet files, scanned by the engine's own source, and the rows that are in no file yet.
 //!
-//! Files are left out without being opened when their day or their statistics say that nothing in them fits. Inside a
-//! file, the Parquet source skips row groups and pages by statistics, and row groups by bloom filters.
+//! Files are skipped without being opened when their day or their statistics show that no row can match. Inside a file,
+//! the Parquet source skips row groups and pages by statistics, and row groups by bloom filters.
 
 use super::buffered_rows::BufferedRows;
 use super::file_pruning::prune_files;
@@ -55,14 +55,14 @@ impl StoredTable {
         self.schema.table_schema()
     }
 
-    /// The filters as one expression over the columns of the table.
+    /// Returns the filters as one expression over the columns of the table.
     fn predicate(&self, state: &dyn Session, filters: &[Expr]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let Some(filter) = conjunction(filters.to_vec()) else { return Ok(None) };
         let schema = DFSchema::try_from(Arc::clone(self.schema()))?;
         state.create_physical_expr(filter, &schema).map(Some)
     }
 
-    /// The scan of files; none when there are none.
+    /// Returns the scan of the files, or `None` when there are none.
     fn scan_files(
         &self,
         state: &dyn Session,
@@ -75,7 +75,7 @@ impl StoredTable {
         if files.is_empty() {
             return Ok(None);
         }
-        // The filters come by themselves, once the engine has found out that the source can use them.
+        // The engine passes the filters itself, once it has found out that the source can use them.
         let source = ParquetSource::new(self.schema.clone())
             .with_table_parquet_options(TableParquetOptions {
                 global: state.config_options().execution.parquet.clone(),
@@ -126,7 +126,8 @@ impl StoredTable {
             .with_statistics(Arc::new(self.statistics(file)))
     }
 
-    /// How many rows, and roughly from when to when. (The bounds in the table's log are rounded.)
+    /// Returns the exact number of rows, and inexact bounds of their times, because the bounds in the table's log are
+    /// rounded.
     fn statistics(&self, file: &DataFile) -> Statistics {
         let schema = self.schema.file_schema();
         let mut statistics = Statistics::new_unknown(schema);
@@ -144,7 +145,7 @@ impl StoredTable {
         statistics
     }
 
-    /// The order of the rows in a file.
+    /// Returns the sort order of the rows in a file.
     fn file_order(&self) -> Result<Vec<LexOrdering>> {
         let schema = self.schema();
         let columns = layout::of(self.table).order.iter();
@@ -178,7 +179,7 @@ impl TableProvider for StoredTable {
         TableType::Base
     }
 
-    /// Filters choose files, row groups and pages; which rows fit is still looked at.
+    /// Reports filters as inexact: they select files, row groups and pages, and the engine still filters the rows.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
@@ -211,7 +212,8 @@ impl TableProvider for StoredTable {
     }
 }
 
-/// The columns of a file as the engine reads them: texts as views, which are cheap to filter, group and pass on.
+/// Returns the columns of a file as the engine reads them: texts as views, which are cheap to filter, group and pass
+/// on.
 fn file_schema(table: Table) -> SchemaRef {
     let view = |field: &Arc<Field>| match field.data_type() {
         DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),

@@ -6,30 +6,30 @@ use arrow::datatypes::{DataType, Int64Type, IntervalUnit, TimeUnit};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 
-/// What one row may be told to grow to: characters of a text, elements of a list. Enough for a bar of a chart, or for
-/// the minutes of a week.
+/// The largest size that the arguments may request for the result of one row: characters of a text, or elements of a
+/// list. It is enough for a bar of a text chart, or for the minutes of a week.
 const MAX_PER_ROW: i64 = 10_080;
 /// The largest total size of the results for one batch, in bytes; a constant row counts as a batch.
 const MAX_BATCH_BYTES: i64 = 64 << 20;
 
-/// By how much a call grows.
+/// The way in which the result of a call grows with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
-    /// As often as the second argument says, the text that is the first.
+    /// The first argument is repeated as often as the second argument says.
     RepeatedText,
-    /// As many characters as the second argument says.
+    /// The result has as many characters as the second argument says.
     Characters,
-    /// As many elements as the second argument says, each as large as the argument at this place.
+    /// The result has as many elements as the second argument says, each as large as the argument with this index.
     Elements(usize),
-    /// From the first argument to the second, in steps of the third.
+    /// The result is a series from the first argument to the second, in steps of the third.
     Series,
-    /// As large as all arguments total.
+    /// The result is as large as all arguments together.
     Concatenation,
-    /// In the first argument the third stands for the second, at worst everywhere.
+    /// The second argument is replaced with the third in the first, in the worst case everywhere.
     Replacement,
-    /// The same, where the second is a pattern that may fit anything.
+    /// Like `Replacement`, but the second argument is a pattern, which may match anywhere.
     PatternReplacement,
-    /// The elements of the first argument, with the others between them.
+    /// The result joins the elements of the first argument, with the other arguments between them.
     JoinedList,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Growth {
 type Size = (i64, i64);
 
 impl Growth {
-    /// Refuses a call that would build too much.
+    /// Fails if the call would build too much.
     pub(super) fn check(self, name: &str, args: &[ColumnarValue], rows: usize) -> Result<()> {
         let is_constant = args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { rows };
@@ -58,7 +58,7 @@ impl Growth {
         Ok(())
     }
 
-    /// Returns true if an argument states the size of the result, whatever the result is made of.
+    /// Returns true if an argument states the size of the result, regardless of its content.
     fn has_explicit_size(self) -> bool {
         !matches!(self, Self::Concatenation | Self::Replacement | Self::PatternReplacement | Self::JoinedList)
     }
@@ -88,7 +88,7 @@ impl Growth {
             Self::Elements(index) => {
                 (count(row), columns.get(index).map_or(8, |one| column_bytes(one, row, 1).max(8)))
             }
-            // Most characters have a byte, and none more than four.
+            // Most characters take one byte, and none takes more than four.
             _ => (count(row), 4),
         };
         Ok((0..rows).map(size).collect())
@@ -124,7 +124,7 @@ fn column_bytes(column: &ArrayRef, from: usize, rows: usize) -> i64 {
             ends[from + rows] - ends[from]
         }
         DataType::Utf8View => {
-            // The length stands in the lower half of a view's first word.
+            // The length is the lower half of a view's first word.
             let views = &column.as_string_view().views()[rows_of];
             sum(views.iter().map(|view| i64::from(*view as u32)))
         }
@@ -145,25 +145,27 @@ fn column_bytes(column: &ArrayRef, from: usize, rows: usize) -> i64 {
     }
 }
 
-/// Texts with something replaced: in how many places at most, by the length of the text and of what is replaced.
+/// Returns the sizes of texts after a replacement. `places` returns the maximum number of replacements, from the length
+/// of the text and of the replaced part.
 fn replacement_sizes(columns: &[ArrayRef], rows: usize, places: fn(i64, i64) -> i64) -> Vec<Size> {
     let [text, old, new, ..] = columns else { return Vec::new() };
     let worst = |row: usize| {
         let (length, old, new) =
             (column_bytes(text, row, 1), column_bytes(old, row, 1), column_bytes(new, row, 1));
-        // One more, since nothing may be replaced before and behind each character.
+        // An empty match can occur before and after every character, hence one more.
         (1, length.saturating_add((places(length, old) + 1).saturating_mul(new)))
     };
     (0..rows).map(worst).collect()
 }
 
-/// Lists with something between their elements.
+/// Returns the sizes of lists that are joined into texts.
 fn joined_list_sizes(columns: &[ArrayRef], rows: usize) -> Vec<Size> {
     let [list, between @ ..] = columns else { return Vec::new() };
     let size = |row: usize| {
         let inside = column_bytes(list, row, 1);
         let between = sum(between.iter().map(|text| column_bytes(text, row, 1)));
-        // An element takes four bytes of a list at least, if it is a text; else it is written in twenty characters.
+        // A text element takes at least four bytes in a list; any other element is written in at most twenty
+        // characters.
         (1, inside.saturating_mul(5).saturating_add((inside / 4).saturating_mul(between)))
     };
     (0..rows).map(size).collect()
@@ -187,7 +189,7 @@ fn series_sizes(columns: &[ArrayRef], rows: usize) -> Result<Vec<Size>> {
     Ok((0..rows).map(count).collect())
 }
 
-/// Numbers as they are; dates and times in microseconds.
+/// Converts the bounds of a series to integers; dates and times become microseconds.
 fn series_bounds(column: &ArrayRef) -> Result<Int64Array> {
     let in_micros = |zone| cast(column, &DataType::Timestamp(TimeUnit::Microsecond, zone));
     let numbers = match column.data_type() {
@@ -198,7 +200,7 @@ fn series_bounds(column: &ArrayRef) -> Result<Int64Array> {
     Ok(numbers.as_primitive::<Int64Type>().clone())
 }
 
-/// Steps as numbers, or in microseconds; a month counts as its shortest.
+/// Converts the steps of a series to integers or microseconds; a month counts as 28 days.
 fn step_lengths(column: &ArrayRef) -> Result<Int64Array> {
     const DAY: i64 = 86_400_000_000;
     if !matches!(column.data_type(), DataType::Interval(_)) {

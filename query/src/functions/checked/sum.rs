@@ -1,5 +1,5 @@
-//! `sum` that fails when the sum of integers does not fit: it is built from decimals, which have room for more rows than
-//! there can be, and made an integer again at the end.
+//! A `sum` that fails when the sum of integers does not fit. It adds decimals, which have room for more rows than there
+//! can be, and casts the result back to an integer at the end.
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -16,21 +16,21 @@ use datafusion::logical_expr::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Room for 10^19 of the largest integers.
+/// A type with room for the sum of 10^19 of the largest integers.
 const WIDE: DataType = DataType::Decimal128(38, 0);
 
-/// The function.
+/// Returns the function.
 pub(crate) fn function() -> AggregateUDF {
     AggregateUDF::from(CheckedSum { inner: sum_udaf() })
 }
 
-/// The engine's `sum`, with more room for integers.
+/// The engine's `sum`, which accumulates integers in a wider type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CheckedSum {
     inner: Arc<AggregateUDF>,
 }
 
-/// The result's type, where it needs more room while it is summed up.
+/// Returns the type that the result is cast back to, or `None` if the sum needs no wider type.
 fn narrow_type(data_type: &DataType) -> Option<DataType> {
     data_type.is_integer().then(|| data_type.clone())
 }
@@ -39,7 +39,7 @@ fn wide_field(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), WIDE, true))
 }
 
-/// As the result's type, or an error that says that it does not fit.
+/// Casts sums to the type of the result, or returns an error that says that a sum does not fit.
 fn narrow_sums(sum: &ArrayRef, narrow: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(sum, narrow, &options).map_err(|error| {
@@ -103,7 +103,7 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        // The engine has none for decimals that are distinct.
+        // The engine has no distinct sum of decimals.
         if let Some(narrow) = narrow_type(args.return_field.data_type()).filter(|_| args.is_distinct) {
             return Ok(with_narrowing(Box::new(DistinctWindow::default()), Some(narrow)));
         }
@@ -136,7 +136,7 @@ fn with_narrowing(inner: Box<dyn Accumulator>, narrow: Option<DataType>) -> Box<
     }
 }
 
-/// The sum of one group.
+/// Accumulates the sum of one group.
 #[derive(Debug)]
 struct CheckedAccumulator {
     inner: Box<dyn Accumulator>,
@@ -174,7 +174,7 @@ impl Accumulator for CheckedAccumulator {
     }
 }
 
-/// The sum of the different values of a window that moves over the rows.
+/// Accumulates the sum of the distinct values in a window that slides over the rows.
 #[derive(Debug, Default)]
 struct DistinctWindow {
     /// The number of occurrences of each value in the window.
@@ -236,7 +236,7 @@ impl Accumulator for DistinctWindow {
     }
 }
 
-/// The sums of many groups.
+/// Accumulates the sums of many groups.
 struct CheckedGroupsAccumulator {
     inner: Box<dyn GroupsAccumulator>,
     narrow: DataType,

@@ -1,4 +1,4 @@
-//! Each bound, at its edge and past it; and that what people write is far from all of them.
+//! Tests of each limit, at its edge and beyond it. They also check that real statements stay far from all limits.
 
 use crate::error::{Kind, Limit};
 use crate::guard;
@@ -66,7 +66,7 @@ fn tables_are_counted_as_often_as_they_are_read() {
     assert!(is_accepted(&doubling(6)));
     assert!(!is_accepted(&doubling(8)));
     assert!(!is_accepted(&doubling(30)));
-    // A name of its own in a query inside means that one.
+    // A `WITH` query that is defined inside a subquery hides an outer one of the same name.
     let inside = "WITH t AS (SELECT 1) SELECT * FROM (WITH t AS (SELECT 2) SELECT * FROM t) AS s, t";
     assert!(is_accepted(inside));
 }
@@ -90,7 +90,7 @@ fn long_lists_are_wide_and_not_deep() {
     assert!(is_accepted(&format!("SELECT {}", chain("abs(-1)", ", ", 900))));
 }
 
-/// The parser recurses for each `EXPLAIN`, and makes an expression of what stands between two commas.
+/// The parser recurses for each `EXPLAIN`, and makes one expression of the tokens between two commas.
 #[test]
 fn texts_are_bounded_before_they_are_parsed() {
     let explained = |count| format!("{}SELECT '{}'", "EXPLAIN ".repeat(count), "x".repeat(5_000));

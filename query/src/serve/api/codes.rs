@@ -1,4 +1,4 @@
-//! `GET /api/v1/codes`: the registry, and which of its codes were seen in a range.
+//! `GET /api/v1/codes`: the registry, and which of its codes occurred in a range.
 
 use super::meaning;
 use super::request::{ApiRequest, Problem, list};

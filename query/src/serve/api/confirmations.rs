@@ -1,4 +1,4 @@
-//! What became of confirmations: the funnel of the trust view, and its tokens.
+//! The outcomes of confirmations: the funnel of the trust view, and its tokens.
 
 use super::request::{ApiRequest, Row, list, text, whole};
 use super::shape::{Member, NULLABLE_NUMBER, NULLABLE_TEXT, NULLABLE_TIME, Shape};
@@ -33,7 +33,7 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
 
 const FILTERS: [&str; 3] = ["service", "client", "operation"];
 
-/// Counts by state; the row without a state is about all of them.
+/// Returns the statement for the counts by state. The row without a state is the total.
 pub(super) fn counts(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let within = binder.within("last_seen", &request.range);

@@ -32,7 +32,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     Ok(json!({"event": event, "meaning": meaning, "related": list(related)}))
 }
 
-/// Looks where the hint says first, and then everywhere.
+/// Searches around the time of the hint first, and then everywhere.
 async fn find(request: &ApiRequest) -> Result<Option<Row>, Problem> {
     let now = request.values.now;
     let hint = request.values.text("time").map(|time| range::parse("time", time, now)).transpose()?;
@@ -53,7 +53,7 @@ fn by_id(event_id: &str, hint: Option<i64>) -> Statement {
     })
 }
 
-/// Others of the same trace within a day, or else of the same session within an hour.
+/// Returns the statement for other events of the same trace within a day, or else of the same session within an hour.
 fn related(event: &Row) -> Option<Statement> {
     let time = range::parse("time", text(event, "time")?, 0).ok()?;
     let event_id = text(event, "event_id")?;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/events`: events, the newest first, with totals and facets of everything that matches.
+//! `GET /api/v1/events`: events, newest first, with totals and facets of all matching events.
 
 use super::facets;
 use super::parameters::CATEGORIES;
@@ -37,7 +37,7 @@ pub(super) const EVENT: &[Member] = &[
     ("represents", NULLABLE_WHOLE),
 ];
 
-/// Series by category.
+/// The shape of series by category.
 pub(super) const BY_CATEGORY: Shape = Shape::Map(&COUNTS);
 
 pub(super) const SHAPE: Shape = Shape::Object(&[&[
@@ -54,7 +54,7 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
 const FACETS: [(&str, &str); 4] =
     [("service", "service"), ("operation", "operation"), ("code", "canonical"), ("client", "client")];
 
-/// The columns of an event in a list.
+/// Returns the columns of an event in a list.
 pub(super) fn columns() -> String {
     let column = |(name, _): &Member| match *name {
         "fault" => format!("{} AS fault", fault_column()),
@@ -97,7 +97,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     Ok(answer)
 }
 
-/// Series of the column `errors` for each category that has any.
+/// Returns a series of the column `errors` for each category that has any.
 pub(super) fn by_category(request: &ApiRequest, rows: &[&Row]) -> Value {
     let of = |category: &&str| {
         let rows: Vec<&Row> =
@@ -140,7 +140,7 @@ fn page(request: &ApiRequest, cursor: Option<&Cursor>) -> Statement {
     })
 }
 
-/// Where a page of events ended.
+/// The position at which a page of events ended.
 struct Cursor {
     time: i64,
     event_id: String,
@@ -162,7 +162,7 @@ impl Cursor {
         }
     }
 
-    /// The cursor for the events after one.
+    /// Returns the cursor for the events after this one.
     fn after(event: &Row) -> Option<String> {
         let time = range::parse("time", text(event, "time")?, 0).ok()?;
         Some(format!("{time}.{}", text(event, "event_id")?))

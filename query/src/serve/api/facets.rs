@@ -1,19 +1,19 @@
-//! The most frequent values of columns, to narrow a question further.
+//! The most frequent values of columns, which help to narrow a query further.
 
 use super::request::{Row, take, text};
 use super::shape::{NULLABLE_TEXT, Shape};
 use super::statement::{Binder, COUNT, EVENTS_ONCE, Statement};
 use serde_json::{Map, Value};
 
-/// The values of one facet.
+/// The shape of the values of one facet.
 pub(super) const SHAPE: Shape = Shape::List(&Shape::Object(&[&[
     ("value", NULLABLE_TEXT),
     ("errors", Shape::Whole),
     ("last_seen", Shape::Time),
 ]]));
 
-/// A statement for the most frequent values of each facet: its name, and SQL for its value. `condition` writes which rows
-/// of `events` are meant.
+/// Builds a statement for the most frequent values of each facet, which has a name and SQL for its value. `condition`
+/// writes the condition that selects rows of `events`.
 pub(super) fn statement(
     facets: &[(&str, &str)],
     most: usize,
@@ -35,7 +35,7 @@ pub(super) fn statement(
     })
 }
 
-/// The values by facet. Every facet is there, also without values.
+/// Returns the values by facet. Every facet is included, even without values.
 pub(super) fn by_name(facets: &[(&str, &str)], rows: Vec<Row>) -> Value {
     let mut object: Map<String, Value> =
         facets.iter().map(|(name, _)| ((*name).to_owned(), Value::Array(Vec::new()))).collect();

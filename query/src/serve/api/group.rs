@@ -1,6 +1,6 @@
 //! `GET /api/v1/groups/{fingerprint}`: one group of failures.
 //!
-//! Counts the events of the group whatever their kind, since a fingerprint may also be that of warnings.
+//! It counts the events of the group regardless of their kind, since warnings may share the fingerprint too.
 
 use super::facets;
 use super::groups::{self, GROUP};
@@ -161,7 +161,7 @@ fn loops(request: &ApiRequest) -> Statement {
     })
 }
 
-/// The statement for a person to continue with: as text, with its values written out.
+/// Returns the statement for a person to continue with: as text, with its values written out.
 fn sql(request: &ApiRequest) -> String {
     let quoted = |value: &str| format!("'{}'", value.replace('\'', "''"));
     let environments = request.values.texts("environment");

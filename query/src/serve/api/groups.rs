@@ -1,7 +1,7 @@
 //! `GET /api/v1/groups`: groups of failures in a range, with their state over all of history.
 //!
-//! A group is what has one fingerprint; its code, service, operation and template are the same in all of its events, so
-//! that any of them can be taken.
+//! A group is the set of failures with one fingerprint. Code, service, operation and template are the same in all of
+//! its events, so the value of any event will do.
 
 use super::request::{ApiRequest, Problem, Row, list, series, take, text, whole};
 use super::shape::{CATEGORY, COUNTS, Member, NULLABLE_TEXT, NULLABLE_TIME, RANGE, Shape, TIME};
@@ -42,7 +42,8 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
     ("groups", Shape::List(&Shape::Object(&[GROUP]))),
 ]]);
 
-/// SQL for what is the same in all events of a group; only the fault may differ, and the newest event tells it.
+/// SQL for the columns that are the same in all events of a group. Only the fault may differ; it is that of the newest
+/// event.
 pub(super) fn key_columns() -> String {
     format!(
         "max(canonical) AS canonical, max(category) AS category, \
@@ -52,7 +53,7 @@ pub(super) fn key_columns() -> String {
     )
 }
 
-/// SQL for the state of a group: it names the columns `first_seen`, `previous_seen` and `first_in_range`.
+/// SQL for the state of a group. It uses the columns `first_seen`, `previous_seen` and `first_in_range`.
 pub(super) fn state(from: &str) -> String {
     format!(
         "CASE WHEN first_seen >= {from} THEN 'new'
@@ -61,9 +62,9 @@ pub(super) fn state(from: &str) -> String {
     )
 }
 
-/// Which groups are listed.
+/// The selection and order of the groups to list.
 pub(super) struct Listing<'l> {
-    /// The states; all where none is named.
+    /// The states to include; empty for all.
     pub(super) states: Vec<&'l str>,
     /// The column to sort by.
     pub(super) sort: &'l str,
@@ -102,7 +103,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     }))
 }
 
-/// The groups of a listing. The first row is there for the totals, and may be no group of the listing.
+/// Returns the groups of a listing. The first row carries the totals, and may not be a group of the listing.
 pub(super) fn listed(rows: Vec<Row>) -> Vec<Row> {
     let is_listed = |row: &Row| row.get("is_listed").and_then(Value::as_bool) == Some(true);
     let mut groups: Vec<Row> = rows.into_iter().filter(is_listed).collect();
@@ -115,7 +116,7 @@ pub(super) fn listed(rows: Vec<Row>) -> Vec<Row> {
     groups
 }
 
-/// One statement for the groups and the totals: totals are the same in every row.
+/// Builds one statement for the groups and the totals. The totals are the same in every row.
 pub(super) fn statement(request: &ApiRequest, listing: &Listing<'_>) -> Statement {
     Statement::build(|binder| {
         let within = binder.within("time", &request.range);
@@ -168,7 +169,7 @@ pub(super) fn statement(request: &ApiRequest, listing: &Listing<'_>) -> Statemen
     })
 }
 
-/// The failures of groups by bucket.
+/// Queries the failures of groups by bucket.
 async fn trends(request: &ApiRequest, groups: &[Row]) -> Result<Vec<Row>, Problem> {
     let fingerprints: Vec<&str> = groups.iter().filter_map(|group| text(group, "fingerprint")).collect();
     if fingerprints.is_empty() {

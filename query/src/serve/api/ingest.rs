@@ -1,4 +1,4 @@
-//! How the server itself is, for the overview: its counters, and the newest events.
+//! The state of the server itself, for the overview: its counters, and its newest events.
 
 use super::range;
 use super::request::{ApiRequest, Row, take};
@@ -23,10 +23,10 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
 ]]);
 
 const MINUTE: i64 = 60_000_000;
-/// Events that were taken in earlier are not looked for: all files would have to be read.
+/// The period in which the newest events are searched. For older ones, all files would have to be read.
 const LOOK_BACK: i64 = 7 * 24 * 60 * MINUTE;
 
-/// The statement for what only the tables know.
+/// Builds the statement for the values that only the tables contain.
 pub(super) fn statement(request: &ApiRequest) -> Statement {
     let now = request.values.now;
     Statement::build(|binder| {
@@ -41,7 +41,7 @@ pub(super) fn statement(request: &ApiRequest) -> Statement {
     })
 }
 
-/// The counters and the newest events together.
+/// Combines the counters with the newest events.
 pub(super) fn respond(request: &ApiRequest, newest: Vec<Row>) -> Value {
     let mut report = (request.api.ingest)();
     let mut newest = newest.into_iter().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the registry says about a code.
+//! The registry's description of a code.
 
 use super::request::{Row, text};
 use super::shape::{NULLABLE_FLAG, NULLABLE_TEXT, NULLABLE_WHOLE, Shape};
@@ -6,7 +6,7 @@ use classifier::Registry;
 use classifier::registry::{CategoryInfo, Entry};
 use serde_json::{Value, json};
 
-/// The members of a meaning.
+/// The members of a description.
 pub(super) const MEMBERS: &[super::shape::Member] = &[
     ("description", Shape::Text),
     ("severity", Shape::Text),
@@ -16,10 +16,10 @@ pub(super) const MEMBERS: &[super::shape::Member] = &[
     ("runbook", NULLABLE_TEXT),
 ];
 
-/// A meaning, where there is one.
+/// The shape of a description, or null if there is none.
 pub(super) const NULLABLE: Shape = Shape::Nullable(&Shape::Object(&[MEMBERS]));
 
-/// The meaning of an event: that of its dialect's code, else of its canonical code, else of its category.
+/// Returns the description for an event: that of its dialect's code, else of its canonical code, else of its category.
 pub(super) fn of_event(registry: &Registry, event: &Row) -> Value {
     let is_of_dialect = |entry: &&Entry| Some(entry.dialect.as_str()) == text(event, "dialect");
     let sent = text(event, "code");

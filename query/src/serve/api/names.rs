@@ -13,7 +13,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     Ok(json!({"services": values(&services), "environments": values(&environments)}))
 }
 
-/// The values of a column of calls and events, those of the most calls and events first.
+/// Builds the statement for the values of a column of calls and events, those with the most calls and events first.
 fn names(request: &ApiRequest, column: &str) -> Statement {
     Statement::build(|binder| {
         let (minutes, within) = (binder.minutes(&request.range), binder.within("time", &request.range));

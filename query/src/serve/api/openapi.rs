@@ -4,7 +4,7 @@ use super::shape::{self, Shape};
 use super::{ENDPOINTS, Endpoint};
 use serde_json::{Map, Value, json};
 
-/// The paths that are served elsewhere: method, path, what it does, and its answer's media type.
+/// The paths that are served elsewhere: method, path, purpose, and the media type of the response.
 const OTHER_PATHS: [(&str, &str, &str, &str); 6] = [
     (
         "post",
@@ -35,7 +35,7 @@ const OTHER_PATHS: [(&str, &str, &str, &str); 6] = [
     ("delete", "/api/v1/session", "Signs a browser out.", "application/json"),
 ];
 
-/// The document.
+/// Returns the document.
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for endpoint in ENDPOINTS {

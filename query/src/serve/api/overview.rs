@@ -1,4 +1,4 @@
-//! `GET /api/v1/overview`: failures and calls of a range, and the largest of everything.
+//! `GET /api/v1/overview`: failures and calls of a range, and the top entries of each kind.
 
 use super::groups::{self, Listing};
 use super::ingest;
@@ -37,7 +37,7 @@ const LOOP: &[Member] = &[
     ("last_seen", Shape::Time),
 ];
 
-/// A row of the view `retry_loops`.
+/// The shape of a row of the view `retry_loops`.
 pub(super) const RETRY_LOOP: Shape = Shape::Object(&[LOOP]);
 
 pub(super) const SHAPE: Shape = Shape::Object(&[&[
@@ -148,7 +148,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     }))
 }
 
-/// The rows of the range, and those of the time before it.
+/// Splits the rows into those of the range, and those of the period before it.
 fn by_period(rows: &[Row]) -> (Vec<&Row>, Vec<&Row>) {
     rows.iter().partition(|row| row.get("is_current").and_then(Value::as_bool) == Some(true))
 }
@@ -169,7 +169,8 @@ fn new_group(group: &Row) -> Value {
     NEW_GROUP.iter().map(|name| ((*name).to_owned(), group.get(*name).cloned().unwrap_or_default())).collect()
 }
 
-/// A condition for the range and the time of equal length before it, with the filters; and SQL that says which of both.
+/// Returns a condition for the range and the equally long period before it, with the filters, and SQL that tells the
+/// two apart.
 fn both_periods(request: &ApiRequest, binder: &mut Binder) -> (String, String) {
     let range = &request.range;
     let within = binder.between("time", range.previous_from(), range.to);
@@ -178,7 +179,7 @@ fn both_periods(request: &ApiRequest, binder: &mut Binder) -> (String, String) {
     (within + &filters, is_current)
 }
 
-/// Failures by bucket and category. Buckets of the time before have negative numbers, or belong to no bucket.
+/// Builds the statement for failures by bucket and category. Buckets before the range have negative numbers, or none.
 fn errors(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let (condition, is_current) = both_periods(request, binder);
@@ -211,7 +212,7 @@ fn calls(request: &ApiRequest) -> Statement {
         let within = binder.between("minute", TimeRange::minute(range.previous_from()), range.to);
         let filters = binder.filters(&request.values, &["service", "environment"]);
         let is_current = format!("minute >= {}", binder.bind(range::text(TimeRange::minute(range.from))));
-        // The minute that the range begins in counts for its first bucket.
+        // The minute in which the range begins counts for its first bucket.
         let slot = format!("greatest({}, 0)", range.slot("minute"));
         format!(
             "SELECT is_current, slot, sum(calls) AS calls, sum(failures) AS failed_calls,
@@ -225,7 +226,7 @@ fn calls(request: &ApiRequest) -> Statement {
     })
 }
 
-/// Failures of the range with the filters.
+/// Returns the condition for failures of the range, with the filters.
 fn current(request: &ApiRequest, binder: &mut Binder) -> String {
     let within = binder.within("time", &request.range);
     within + &binder.filters(&request.values, &["service", "environment"])
@@ -280,7 +281,7 @@ fn services(request: &ApiRequest) -> Statement {
     })
 }
 
-/// The columns of a retry loop.
+/// Returns the columns of a retry loop.
 pub(super) fn retry_loop_columns() -> String {
     LOOP.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
@@ -296,7 +297,8 @@ fn retry_loops(request: &ApiRequest) -> Statement {
     })
 }
 
-/// Services with calls whose replies were not captured. Without the column nothing is known, and there are no rows.
+/// Builds the statement for services with calls whose replies were not captured. It returns no rows if the column does
+/// not exist.
 fn not_captured(request: &ApiRequest) -> Statement {
     if !has_column(Table::Traffic, "unverified_calls") {
         return Statement::build(|_| "SELECT 1 AS calls WHERE false".to_owned());

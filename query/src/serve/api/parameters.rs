@@ -1,14 +1,14 @@
-//! The parameters of endpoints: what there is, as data, and the values of one request.
+//! The parameters of endpoints: their definitions, as data, and the values of one request.
 //!
-//! What always holds: a value is read as the parameter's kind says or rejected in a sentence; none of them becomes part of
-//! a statement's text.
+//! Invariants: a value is either parsed as the parameter's kind requires, or rejected with an explanation; no value
+//! becomes part of a statement's text.
 
 use super::range::{self, TimeRange, shortened};
 use crate::error::{Kind, QueryError, closest_name};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-/// The most values in one request.
+/// The maximum number of values in one request.
 const MAX_VALUES: usize = 200;
 
 /// A parameter of an endpoint.
@@ -28,7 +28,8 @@ pub(super) enum ParameterKind {
     Count { least: i64, most: i64, default: i64 },
     /// A text.
     Text,
-    /// A text that may be repeated; any of the values fits, and an empty one means rows without a value.
+    /// A text that may be repeated. A row matches if it has any of the values; an empty one matches rows without a
+    /// value.
     Texts,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -44,7 +45,7 @@ const fn parameter(name: &'static str, kind: ParameterKind, about: &'static str)
     Parameter { name, about, kind }
 }
 
-/// The range, which every endpoint takes.
+/// The parameters of the time range, which every endpoint takes.
 pub(super) const RANGE: &[Parameter] = &[
     parameter("from", Time, "The start of the range; 24 hours before its end by default"),
     parameter("to", Time, "The end of the range, which is not part of it; now by default"),
@@ -56,7 +57,7 @@ pub(super) const ENVIRONMENT: Parameter = parameter("environment", Texts, "The e
 pub(super) const CLIENT: Parameter = parameter("client", Texts, "The client");
 pub(super) const OPERATION: Parameter = parameter("operation", Texts, "The operation");
 
-/// The words of the column `category`.
+/// The values of the column `category`.
 pub(super) const CATEGORIES: &[&str] = &[
     "VALIDATION",
     "NOT_FOUND",
@@ -120,7 +121,7 @@ pub(super) const EVENT_TIME: &[Parameter] =
 
 pub(super) const QUOTA_STATES: &[Parameter] = &[parameter("state", Texts, "The state of the quota")];
 
-/// The values of one request.
+/// The parameter values of one request.
 #[derive(Debug, Clone)]
 pub(super) struct Values {
     known: Vec<&'static Parameter>,
@@ -129,7 +130,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Reads the query string of a request.
+    /// Parses the query string of a request.
     pub(super) fn parse(
         query: &str,
         groups: &'static [&'static [Parameter]],
@@ -163,22 +164,22 @@ impl Values {
         }
     }
 
-    /// The value of a parameter that is given at most once.
+    /// Returns the value of a parameter that is given at most once.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(super) fn texts(&self, name: &str) -> Vec<&str> {
         self.given.iter().filter(|(given, _)| *given == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The value of a flag.
+    /// Returns the value of a flag.
     pub(super) fn flag(&self, name: &str) -> Option<bool> {
         self.text(name).map(|value| value == "true")
     }
 
-    /// The value of a count, or its default.
+    /// Returns the value of a count, or its default.
     pub(super) fn count(&self, name: &str) -> i64 {
         let default = self.known.iter().find_map(|parameter| match parameter.kind {
             Count { default, .. } if parameter.name == name => Some(default),
@@ -188,7 +189,7 @@ impl Values {
         given.or(default).unwrap_or_default()
     }
 
-    /// The range.
+    /// Returns the time range.
     pub(super) fn range(&self) -> Result<TimeRange, QueryError> {
         TimeRange::resolve(self.text("from"), self.text("to"), self.count("buckets").max(1), self.now)
     }
@@ -221,7 +222,7 @@ impl ParameterKind {
         matches!(self, Texts | Words(_))
     }
 
-    /// The JSON schema of the parameter.
+    /// Returns the JSON schema of the parameter.
     pub(super) fn schema(self) -> Value {
         match self {
             Time | Text => json!({"type": "string"}),

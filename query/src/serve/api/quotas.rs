@@ -59,12 +59,12 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     Ok(json!({"range": request.range.json(), "time": request.range.times(), "quotas": list(quotas)}))
 }
 
-/// A quota's name as one text.
+/// Returns the identity of a quota as one text.
 fn key(row: &Row) -> String {
     json!(KEY.map(|column| row.get(column))).to_string()
 }
 
-/// The quotas that need somebody's attention first.
+/// Builds the statement for the quotas that need attention first.
 pub(super) fn fullest(values: &Values) -> Statement {
     Statement::build(|binder| {
         let filters = binder.filters(values, &["service"]);
@@ -76,7 +76,8 @@ pub(super) fn fullest(values: &Values) -> Statement {
     })
 }
 
-/// Used up ones are at their end; then those nearest to it, then the fullest; what is over comes last.
+/// Builds the statement for all quotas: exhausted ones first, then those closest to exhaustion, then the fullest;
+/// quotas that are reset or stale come last.
 fn listed(values: &Values) -> Statement {
     Statement::build(|binder| {
         let filters = binder.filters(values, &["service", "client", "state"]);
@@ -89,7 +90,7 @@ fn listed(values: &Values) -> Statement {
     })
 }
 
-/// The largest value in each bucket, of the listed quotas.
+/// Builds the statement for the largest value in each bucket, for the listed quotas.
 fn trend(request: &ApiRequest, quotas: &[Row]) -> Statement {
     Statement::build(|binder| {
         let slot = request.range.slot("time");
@@ -105,7 +106,7 @@ fn trend(request: &ApiRequest, quotas: &[Row]) -> Statement {
     })
 }
 
-/// A condition: a column has one of the values that it has in these rows.
+/// Returns a condition: a column has one of the values that it has in these rows.
 fn among(binder: &mut Binder, rows: &[Row], column: &str) -> String {
     let mut values: Vec<&str> =
         rows.iter().map(|row| row.get(column).and_then(Value::as_str).unwrap_or_default()).collect();

@@ -1,7 +1,7 @@
 //! The time range of a request, and the buckets of its time series.
 //!
-//! What always holds: buckets are whole steps since 1970, the first begins at or before the start of the range, and there
-//! are at most as many as the request allows.
+//! Invariants: buckets are whole steps since 1970, the first begins at or before the start of the range, and there are
+//! at most as many as the request allows.
 
 use crate::error::{Kind, QueryError};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -14,7 +14,7 @@ const DAY: i64 = 24 * 60 * MINUTE;
 /// The steps of time series in seconds: 1m, 2m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 6h, 12h, 1d, 2d, 7d.
 const STEPS_S: [i64; 14] =
     [60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
-/// The times that a range may lie between: 1970, since buckets are counted from there, and the year 2200.
+/// The earliest and the latest time of a range: 1970, since buckets are counted from there, and the year 2200.
 const TIMES: RangeInclusive<i64> = 0..=84_006 * DAY;
 
 /// The range of a request. Times are microseconds since 1970.
@@ -27,7 +27,7 @@ pub(super) struct TimeRange {
 }
 
 impl TimeRange {
-    /// Resolves the parameters `from` and `to` for a request of this moment.
+    /// Resolves the parameters `from` and `to` for a request at the time `now`.
     pub(super) fn resolve(
         from: Option<&str>,
         to: Option<&str>,
@@ -50,17 +50,18 @@ impl TimeRange {
         Ok(Self { from, to, step_s: step_s.unwrap_or(week) })
     }
 
-    /// The range of equal length that ends where this one begins.
+    /// Returns the start of the equally long period that ends where this range begins.
     pub(super) fn previous_from(&self) -> i64 {
         (self.from - (self.to - self.from)).max(0)
     }
 
-    /// The start of the minute that the range begins in: a minute of traffic belongs to the range when it begins in it.
+    /// Returns the start of the minute that contains a time. A minute of traffic belongs to the range in which it
+    /// begins.
     pub(super) fn minute(time: i64) -> i64 {
         time - time % MINUTE
     }
 
-    /// The range in an answer.
+    /// Returns the range as JSON for the response.
     pub(super) fn json(&self) -> Value {
         json!({"from": text(self.from), "to": text(self.to), "step_s": self.step_s})
     }
@@ -69,40 +70,40 @@ impl TimeRange {
         self.from / (self.step_s * SECOND)
     }
 
-    /// The number of buckets.
+    /// Returns the number of buckets.
     pub(super) fn buckets(&self) -> usize {
         usize::try_from(last_bucket(self.to, self.step_s) - self.first() + 1).unwrap_or(0)
     }
 
-    /// The starts of the buckets, in seconds since 1970.
+    /// Returns the starts of the buckets, in seconds since 1970.
     pub(super) fn times(&self) -> Vec<i64> {
         (self.first()..=last_bucket(self.to, self.step_s)).map(|bucket| bucket * self.step_s).collect()
     }
 
-    /// SQL for the number of the bucket that a column falls into, from 0.
+    /// Returns SQL for the number of the bucket that a column falls into, from 0.
     pub(super) fn slot(&self, column: &str) -> String {
         format!("arrow_cast({column}, 'Int64') / {} - {}", self.step_s * SECOND, self.first())
     }
 }
 
-/// The last bucket that has a part before `to`.
+/// Returns the last bucket that begins before `to`.
 fn last_bucket(to: i64, step_s: i64) -> i64 {
     (to - 1) / (step_s * SECOND)
 }
 
-/// The moment of a request.
+/// Returns the current time.
 pub(super) fn now() -> i64 {
     Utc::now().timestamp_micros()
 }
 
-/// A time as SQL and JSON have it.
+/// Formats a time as SQL and JSON write it.
 pub(super) fn text(time: i64) -> String {
     DateTime::from_timestamp_micros(time)
         .map(|time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true))
         .unwrap_or_default()
 }
 
-/// Reads `now`, `-30m` or an RFC 3339 time.
+/// Parses `now`, `-30m` or an RFC 3339 time.
 pub(super) fn parse(name: &str, value: &str, now: i64) -> Result<i64, QueryError> {
     let time = match value.strip_prefix('-') {
         _ if value == "now" => Some(now),
@@ -115,7 +116,7 @@ pub(super) fn parse(name: &str, value: &str, now: i64) -> Result<i64, QueryError
     })
 }
 
-/// A value for an error message, which must not become as long as the value.
+/// Shortens a value for an error message.
 pub(super) fn shortened(value: &str) -> String {
     let mut short: String = value.chars().take(60).collect();
     if short.len() < value.len() {

@@ -1,7 +1,7 @@
-//! A request of an endpoint on its way: its values, its statements, and the rows that they give.
+//! A request to an endpoint while it is handled: its values, its statements, and their rows.
 //!
-//! What always holds: statements run through the query service like those of any other client, with its guard, its limits
-//! and its queue; and no more of them at once than there are idle workers, so that one request cannot fill the queue.
+//! Invariants: statements run through the query service like those of any other client, with its guard, its limits and
+//! its queue. A request runs no more statements at once than there are idle workers, so that it cannot fill the queue.
 
 use super::parameters::Values;
 use super::range::TimeRange;
@@ -19,16 +19,16 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// The statements of one request that run at once: as many as there are idle workers.
+/// The maximum number of statements of one request that run at once: the number of idle workers that are kept.
 const CONCURRENT_STATEMENTS: usize = 2;
 
 /// A row: its columns by name.
 pub(super) type Row = Map<String, Value>;
 
-/// What the server knows about itself: a function, since the counters are not in this crate.
+/// Reports the state of the server. It is a function, since the counters are not in this crate.
 pub type IngestReport = Arc<dyn Fn() -> Value + Send + Sync>;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) service: QueryService,
@@ -42,22 +42,22 @@ impl fmt::Debug for Api {
     }
 }
 
-/// One request.
+/// A request to one endpoint.
 #[derive(Debug)]
 pub(super) struct ApiRequest {
     pub(super) api: Api,
-    /// The part of the path that names a thing.
+    /// The part of the path that identifies an object.
     pub(super) id: String,
     pub(super) values: Values,
     pub(super) range: TimeRange,
 }
 
-/// The reason why a request has no answer.
+/// The reason why a request fails.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// There is no such thing.
+    /// The requested object does not exist.
     NotFound { message: String, remedy: &'static str },
-    /// A value or a statement failed.
+    /// A value is invalid, or a statement failed.
     Query(QueryError),
 }
 
@@ -89,7 +89,7 @@ impl ApiRequest {
     }
 }
 
-/// Waits for all rows, and returns them as JSON objects.
+/// Waits for all rows and returns them as JSON objects.
 async fn collect(mut rows: Rows, most_bytes: usize) -> Result<Vec<Row>, QueryError> {
     let internal = |error: &dyn fmt::Display| QueryError::new(Kind::Internal, error.to_string());
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
@@ -112,27 +112,27 @@ async fn collect(mut rows: Rows, most_bytes: usize) -> Result<Vec<Row>, QueryErr
     serde_json::from_slice(&text).map_err(|error| internal(&error))
 }
 
-/// The whole number in a column; 0 where there is none.
+/// Returns the integer in a column, or 0 if it has none.
 pub(super) fn whole(row: &Row, column: &str) -> i64 {
     row.get(column).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// The text in a column.
+/// Returns the text in a column.
 pub(super) fn text<'r>(row: &'r Row, column: &str) -> Option<&'r str> {
     row.get(column).and_then(Value::as_str)
 }
 
-/// Takes a column out of a row; null where there is none.
+/// Removes a column from a row and returns its value, or null.
 pub(super) fn take(row: &mut Row, column: &str) -> Value {
     row.remove(column).unwrap_or(Value::Null)
 }
 
-/// Rows as a JSON list.
+/// Returns the rows as a JSON list.
 pub(super) fn list(rows: Vec<Row>) -> Value {
     rows.into_iter().map(Value::Object).collect::<Vec<_>>().into()
 }
 
-/// A number for each bucket: the sum of a column over the rows of that bucket, which their column `slot` names.
+/// Returns one number for each bucket: the sum of a column over the rows whose column `slot` names the bucket.
 pub(super) fn series<'r>(
     range: &TimeRange,
     rows: impl IntoIterator<Item = &'r Row>,

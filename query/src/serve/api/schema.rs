@@ -1,4 +1,4 @@
-//! `GET /api/v1/schema`: tables, columns, functions and the cookbook, for editors of SQL.
+//! `GET /api/v1/schema`: tables, columns, functions and the cookbook, for SQL editors.
 
 use super::request::{ApiRequest, Problem, Row, text};
 use super::shape::{Shape, TEXTS};
@@ -36,7 +36,7 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
     ("formats", TEXTS),
 ]]);
 
-/// The page whose queries are the cookbook.
+/// The documentation page that contains the queries of the cookbook.
 const PAGE: &str = include_str!("../../../../docs/sql.md");
 
 pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
@@ -70,7 +70,7 @@ fn function(function: &ScalarUDF) -> Value {
     json!({"name": function.name(), "about": about})
 }
 
-/// The queries of a page, each with its section, its heading and the sentences between.
+/// Returns the queries of a page, each with its section, its heading and the text before it.
 fn cookbook(page: &str) -> Vec<Value> {
     let (mut section, mut title, mut about) = ("", "", Vec::new());
     let mut queries = Vec::new();

@@ -58,10 +58,10 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
     ("operations", Shape::Nullable(&Shape::List(&Shape::Object(&[CALLS, &[("operation", NULLABLE_TEXT)]])))),
 ]]);
 
-/// The columns of `calls` that are part of the answer.
+/// The columns of `calls` that are part of the response.
 const CALL_COLUMNS: [&str; 6] = ["calls", "failed_calls", "hidden_calls", "p50_ms", "p95_ms", "p99_ms"];
 
-/// The rows of the statements, each about all services.
+/// The rows of the statements that cover all services.
 struct Known {
     traits: Vec<Row>,
     findings: Vec<Row>,
@@ -99,7 +99,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     }))
 }
 
-/// The calls of a row, with the column that names them. Where there were none, counts are 0.
+/// Returns the calls of a row with the column that names the row. If there were no calls, counts are 0.
 fn call_stats(mut row: Row, name: &str) -> Row {
     let mut stats: Row = Map::new();
     stats.insert(name.to_owned(), take(&mut row, name));
@@ -126,7 +126,7 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
     });
     let trend = |column: &str| series(&request.range, known.trend.iter().filter(is_ours), column);
     let capture = capture(&row);
-    // RFC 3339 times of one form are in the order of their texts up to the second, which is all that is needed here.
+    // RFC 3339 times of one format sort like their texts up to the second, which is precise enough here.
     let last_seen = ["last_call", "last_event"].map(|column| take(&mut row, column));
     let last_seen = last_seen.into_iter().max_by(|a, b| a.as_str().cmp(&b.as_str()));
     let counts = ["errors", "hidden", "groups"].map(|column| whole(&row, column));
@@ -153,7 +153,7 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
     answer.into()
 }
 
-/// Whether replies can be looked into, by the calls that are taken for successes without having been looked into.
+/// Returns whether replies are captured, judged by the share of successful calls whose reply was not inspected.
 fn capture(row: &Row) -> &'static str {
     let Some(unverified) = row.get("unverified_calls").and_then(Value::as_i64) else { return "unknown" };
     let succeeded = whole(row, "calls") - whole(row, "failed_calls");

@@ -5,10 +5,10 @@ use super::statement::{Binder, COUNT, EVENTS_ONCE, HIDDEN, Statement, has_column
 use store::Table;
 
 const FILTERS: [&str; 2] = ["service", "environment"];
-/// The services of an answer, and their operations.
+/// The maximum number of services in a response, and of their operations.
 const MOST: usize = 200;
 
-/// The columns of the histogram of `traffic`.
+/// The histogram columns of `traffic`.
 const HISTOGRAM: [&str; 14] = [
     "took_at_most_1ms",
     "took_at_most_2_5ms",
@@ -26,8 +26,8 @@ const HISTOGRAM: [&str; 14] = [
     "took_at_most_30s",
 ];
 
-/// Calls and percentiles by service or by operation. Calls are counted once, as in the view `error_rates`: what a caller
-/// reports counts only where no server reports calls of that operation in that minute.
+/// Builds the statement for calls and percentiles by service or by operation. Calls are counted once, as in the view
+/// `error_rates`: the report of a caller counts only where no server reports calls of that operation in that minute.
 pub(super) fn calls(request: &ApiRequest, key: &str) -> Statement {
     Statement::build(|binder| {
         let minutes = [(); 3].map(|()| binder.minutes(&request.range));
@@ -82,13 +82,13 @@ pub(super) fn trend(request: &ApiRequest) -> Statement {
     })
 }
 
-/// A condition for the range with the filters.
+/// Returns a condition for the range with the filters.
 fn current(request: &ApiRequest, binder: &mut Binder) -> String {
     let within = binder.within("time", &request.range);
     within + &binder.filters(&request.values, &FILTERS)
 }
 
-/// Failures by service. Services with other events only are there too.
+/// Builds the statement for failures by service. Services that only have other events are included.
 pub(super) fn failures(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let condition = current(request, binder);
@@ -101,7 +101,7 @@ pub(super) fn failures(request: &ApiRequest) -> Statement {
     })
 }
 
-/// What is known about services: one row for each combination.
+/// Builds the statement for the properties of services: one row for each combination.
 pub(super) fn traits(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let condition = current(request, binder);
@@ -118,7 +118,7 @@ pub(super) fn traits(request: &ApiRequest) -> Statement {
     })
 }
 
-/// Findings as in the view `conformance`, for a range.
+/// Builds the statement for findings as in the view `conformance`, for a range.
 pub(super) fn findings(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let (found, total) = (current(request, binder), current(request, binder));

@@ -1,4 +1,4 @@
-//! The shape of answers, as data: the response schemas of the `openapi.json` are made from it.
+//! The shape of responses, as data, from which the response schemas of the `openapi.json` are made.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(super) enum Shape {
     Flag,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// This, or null.
+    /// This shape, or null.
     Nullable(&'static Self),
     /// A member that may be absent; it may be null as well.
     Optional(&'static Self),
@@ -37,17 +37,17 @@ pub(super) const NULLABLE_WHOLE: Shape = Shape::Nullable(&Shape::Whole);
 pub(super) const NULLABLE_NUMBER: Shape = Shape::Nullable(&Shape::Number);
 pub(super) const NULLABLE_FLAG: Shape = Shape::Nullable(&Shape::Flag);
 pub(super) const TEXTS: Shape = Shape::List(&Shape::Text);
-/// Numbers beside the times of buckets.
+/// The shape of a series: one number for each bucket.
 pub(super) const COUNTS: Shape = Shape::List(&Shape::Whole);
 pub(super) const CATEGORY: Shape = Shape::Words(super::parameters::CATEGORIES);
 
-/// The member `range` of most answers.
+/// The member `range` of most responses.
 pub(super) const RANGE: Member =
     ("range", Shape::Object(&[&[("from", Shape::Time), ("to", Shape::Time), ("step_s", Shape::Whole)]]));
-/// The member `time`: the starts of buckets.
+/// The member `time`, which holds the starts of the buckets.
 pub(super) const TIME: Member = ("time", COUNTS);
 
-/// The body of every error.
+/// The shape of every error response.
 pub(super) const ERROR: Shape = Shape::Object(&[&[(
     "error",
     Shape::Object(&[&[
@@ -59,7 +59,7 @@ pub(super) const ERROR: Shape = Shape::Object(&[&[(
 )]]);
 
 impl Shape {
-    /// The shape as a JSON schema.
+    /// Returns the shape as a JSON schema.
     pub(super) fn schema(&self) -> Value {
         match self {
             Self::Any => json!({}),

@@ -1,20 +1,20 @@
-//! The statements of an endpoint: text of our own, and values that are only ever passed as parameters.
+//! The statements of endpoints: fixed text, and values that are only ever passed as parameters.
 //!
-//! What always holds: nothing of a request becomes part of a statement's text. Whoever writes a statement gets the name of
-//! a placeholder for a value, and never needs the value itself.
+//! Invariant: no part of a request becomes part of a statement's text. Code that writes a statement gets the name of a
+//! placeholder for a value, and never needs the value itself.
 
 use super::parameters::Values;
 use super::range::{self, TimeRange};
 use serde_json::Value;
 use store::Table;
 
-/// How failures are counted: a row may stand for several events.
+/// SQL that counts failures; a row may represent several events.
 pub(super) const COUNT: &str = "sum(coalesce(represents, 1))";
-/// How hidden failures are counted.
+/// SQL that counts hidden failures.
 pub(super) const HIDDEN: &str = "sum(CASE WHEN hidden THEN coalesce(represents, 1) ELSE 0 END)";
 
-/// The events, each once, as the view `errors` counts failures: without further reports of the same failure and without
-/// protocol probes.
+/// SQL for the events, each counted once, as the view `errors` counts failures: without duplicate reports of the same
+/// failure and without protocol probes.
 pub(super) const EVENTS_ONCE: &str = "(SELECT events.* FROM (SELECT supersedes FROM events WHERE supersedes IS NOT NULL) AS better \
      RIGHT ANTI JOIN events ON better.supersedes = events.event_id \
      WHERE coalesce(events.represents, 1) > 0 AND (events.kind <> 'error' OR events.fault IS DISTINCT FROM 'probe')) \
@@ -24,11 +24,11 @@ pub(super) const EVENTS_ONCE: &str = "(SELECT events.* FROM (SELECT supersedes F
 const IS_DENIED: &str = "(kind = 'error' AND category = 'PERMISSION' AND canonical <> 'CONFIRMATION_REQUIRED' \
      AND (required_trust IS NOT NULL OR actual_trust IS NOT NULL OR danger_level IS NOT NULL))";
 
-/// Parameters that filter a column of `events` of another name.
+/// The parameters that filter a column of `events` with another name.
 const RENAMED: [(&str, &str); 3] =
     [("code", "canonical"), ("native_code", "code"), ("version", "service_version")];
 
-/// Parameters that filter the column of `events` of the same name.
+/// The parameters that filter the column of `events` with the same name.
 const SAME_NAME: [&str; 19] = [
     "kind",
     "service",
@@ -58,12 +58,12 @@ pub(super) struct Statement {
     pub(super) values: Vec<Value>,
 }
 
-/// Gives names to the values of a statement while its text is written.
+/// Binds values to placeholders while the text of a statement is written.
 #[derive(Debug, Default)]
 pub(super) struct Binder(Vec<Value>);
 
 impl Statement {
-    /// Writes a statement.
+    /// Builds a statement.
     pub(super) fn build(write: impl FnOnce(&mut Binder) -> String) -> Self {
         let mut binder = Binder::default();
         let sql = write(&mut binder);
@@ -72,30 +72,30 @@ impl Statement {
 }
 
 impl Binder {
-    /// Returns the placeholder of a value.
+    /// Binds a value and returns its placeholder.
     pub(super) fn bind(&mut self, value: impl Into<Value>) -> String {
         self.0.push(value.into());
         format!("${}", self.0.len())
     }
 
-    /// A condition: a time column is within the range.
+    /// Returns a condition: a time column is within the range.
     pub(super) fn within(&mut self, column: &str, range: &TimeRange) -> String {
         self.between(column, range.from, range.to)
     }
 
-    /// A condition: a minute of traffic begins in the range.
+    /// Returns a condition: a minute of traffic begins in the range.
     pub(super) fn minutes(&mut self, range: &TimeRange) -> String {
         self.between("minute", TimeRange::minute(range.from), range.to)
     }
 
-    /// A condition: a time column is at or after one time, and before another.
+    /// Returns a condition: a time column is at or after `from`, and before `to`.
     pub(super) fn between(&mut self, column: &str, from: i64, to: i64) -> String {
         let (from, to) = (self.bind(range::text(from)), self.bind(range::text(to)));
         format!("{column} >= {from} AND {column} < {to}")
     }
 
-    /// A condition, with `AND` before it: a column has any of these values, and none where a value is empty. Without
-    /// values there is no condition.
+    /// Returns a condition, with `AND` before it: a column has any of these values; an empty value matches rows without
+    /// one. Without values, no condition is returned.
     pub(super) fn any_of(&mut self, column: &str, values: &[&str]) -> String {
         if values.is_empty() {
             return String::new();
@@ -110,12 +110,12 @@ impl Binder {
         }
     }
 
-    /// Conditions for parameters that are columns of the same name.
+    /// Returns conditions for parameters that filter the column of the same name.
     pub(super) fn filters(&mut self, values: &Values, names: &[&str]) -> String {
         names.iter().map(|name| self.any_of(name, &values.texts(name))).collect()
     }
 
-    /// Conditions for all filters over the columns of `events`. `searched` are the columns that `q` looks into.
+    /// Returns conditions for all filters over the columns of `events`. `searched` are the columns that `q` searches.
     pub(super) fn event_filters(&mut self, values: &Values, searched: &[&str]) -> String {
         let mut conditions = String::new();
         for name in SAME_NAME {
@@ -154,12 +154,12 @@ impl Binder {
     }
 }
 
-/// True when the stored table of this version has a column.
+/// Returns true if this version of a stored table has a column.
 pub(super) fn has_column(table: Table, name: &str) -> bool {
     table.columns().iter().any(|column| column.name == name)
 }
 
-/// The column `fault`, or null where events have none.
+/// Returns the column `fault`, or null if events do not have it.
 pub(super) fn fault_column() -> &'static str {
     if has_column(Table::Events, "fault") { "fault" } else { "CAST(NULL AS varchar)" }
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/trust`: denials for want of trust or because of danger, and what became of confirmations.
+//! `GET /api/v1/trust`: denials due to missing trust or danger, and the outcomes of confirmations.
 
 use super::confirmations;
 use super::request::{ApiRequest, Problem, Row, list, series, text, whole};

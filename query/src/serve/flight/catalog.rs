@@ -14,12 +14,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tonic::Status;
 
-/// The kinds of tables: stored ones, views on them, and those that describe the others.
+/// The table type of stored tables. [`VIEW`] is that of views, and [`SYSTEM`] that of tables that describe the others.
 const TABLE: &str = "TABLE";
 const VIEW: &str = "VIEW";
 const SYSTEM: &str = "SYSTEM TABLE";
 
-/// The metadata of a column that clients look for.
+/// The metadata key of a column's type name, which clients read.
 const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
 const REMARKS: &str = "ARROW:FLIGHT:SQL:REMARKS";
 
@@ -57,7 +57,7 @@ pub(super) async fn schemas(request: CommandGetDbSchemas, session: &Session) -> 
     rows.build().map_err(failed)
 }
 
-/// The tables that fit. Only those are planned, for their columns.
+/// Returns the tables that match the request. Only those are planned, to find their columns.
 pub(super) async fn tables(request: CommandGetTables, session: &Session) -> Result<RecordBatch, Status> {
     let names = CommandGetTables { include_schema: false, ..request.clone() };
     let all = listed(session).await?;
@@ -107,7 +107,7 @@ async fn listed(session: &Session) -> Result<Vec<Listed>, Status> {
     Ok(listed)
 }
 
-/// The columns of a table as its rows come, each with the name of its type and what it holds.
+/// Returns the columns of a table as its rows have them, each with the name of its type and its description.
 async fn columns_of(schema: &str, table: &str, session: &Session) -> Result<SchemaRef, QueryError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let text = StatementText::plain(format!("SELECT * FROM {}.{}", quoted(schema), quoted(table)));
@@ -121,7 +121,7 @@ async fn columns_of(schema: &str, table: &str, session: &Session) -> Result<Sche
     Ok(Arc::new(Schema::new(described.schema.fields().iter().map(field).collect::<Vec<_>>())))
 }
 
-/// The columns of a result about primary keys, of which there are none.
+/// Returns the columns of the (empty) result for primary keys.
 pub(super) fn primary_keys() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("catalog_name"),
@@ -133,7 +133,7 @@ pub(super) fn primary_keys() -> SchemaRef {
     ]))
 }
 
-/// The columns of a result about foreign keys, of which there are none.
+/// Returns the columns of the (empty) result for foreign keys.
 pub(super) fn foreign_keys() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("pk_catalog_name"),

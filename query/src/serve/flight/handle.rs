@@ -1,4 +1,4 @@
-//! The handle that a client keeps between two calls: the statement, and the parameters that it has bound.
+//! The handle that a client keeps between two calls: the statement, and the parameters that the client has bound.
 
 use super::ipc;
 use super::status::invalid;
@@ -15,33 +15,33 @@ use futures_util::{Stream, StreamExt, TryStreamExt};
 use prost::Message;
 use tonic::Status;
 
-/// A statement with its parameters; clients pass it back as they got it.
+/// A statement with its parameters. Clients send it back unchanged.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Handle {
     #[prost(string, tag = "1")]
     pub(super) statement: String,
-    /// One row, as an Arrow stream; nothing before parameters are bound.
+    /// One row as an Arrow stream; empty before parameters are bound.
     #[prost(bytes = "bytes", tag = "2")]
     parameters: Bytes,
 }
 
 impl Handle {
-    /// A statement without parameters.
+    /// Creates a handle for a statement without parameters.
     pub(super) fn new(statement: String) -> Self {
         Self { statement, parameters: Bytes::new() }
     }
 
-    /// Reads what a client passed back.
+    /// Decodes a handle that a client sent back.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Status> {
         Self::decode(bytes).map_err(|_| invalid("the ticket or handle is none of this server"))
     }
 
-    /// Returns the bytes that a client gets.
+    /// Returns the bytes that are sent to the client.
     pub(super) fn bytes(&self) -> Bytes {
         self.encode_to_vec().into()
     }
 
-    /// The same statement with the one row of parameters that comes in.
+    /// Returns the same statement with one row of parameters, which is read from the request.
     pub(super) async fn bound(
         self,
         rows: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
@@ -57,7 +57,7 @@ impl Handle {
         Ok(Self { parameters: parameters.into(), ..self })
     }
 
-    /// The parameters, `$1` first; none when none were bound.
+    /// Returns the parameters, `$1` first, or `None` when none were bound.
     pub(super) fn parameters(&self) -> Result<Option<ParamValues>, Status> {
         if self.parameters.is_empty() {
             return Ok(None);
@@ -68,11 +68,11 @@ impl Handle {
     }
 }
 
-/// Waits for one row; stops reading when there are more.
+/// Waits for one row, and stops reading when there are more.
 async fn one_row(
     rows: impl Stream<Item = Result<FlightData, Status>> + Send + 'static,
 ) -> Result<Option<RecordBatch>, Status> {
-    // The body is part of a Flight message, whatever length the message states.
+    // The body is part of a Flight message, regardless of the length that the message states.
     let checked = rows.map(|data| {
         let data = data?;
         ipc::check_message(&data.data_header, usize::MAX)?;

@@ -65,10 +65,10 @@ fn long(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Name, type, size, and what stands before and after a literal.
+/// Name, type and size of a data type, and the text before and after its literals.
 type Known = (&'static str, XdbcDataType, i32, Option<(&'static str, &'static str)>);
 
-/// The types that columns of ours have.
+/// The data types that the columns of Faultline have.
 const TYPES: [Known; 10] = [
     ("text", XdbcDataType::XdbcVarchar, i32::MAX, Some(("'", "'"))),
     ("boolean", XdbcDataType::XdbcBit, 1, None),
@@ -82,7 +82,7 @@ const TYPES: [Known; 10] = [
     ("timestamp with time zone", XdbcDataType::XdbcTimestamp, 27, Some(("TIMESTAMP '", "'"))),
 ];
 
-/// The types that the server knows.
+/// Returns the data types of the server.
 pub(super) fn types() -> Result<XdbcTypeInfoData> {
     let mut types = XdbcTypeInfoDataBuilder::new();
     for (name, data_type, size, quotes) in TYPES {

@@ -1,7 +1,7 @@
-//! Arrow messages that a client has made, looked at before they are decoded.
+//! Checks the Arrow messages of a client before they are decoded.
 //!
-//! The decoder believes what a message says about its own size, and allocates it: eight bytes could ask for all memory
-//! of the server. So compressed parameters are rejected, and no message may claim more bytes than came with it.
+//! The decoder trusts the size that a message states about itself, and allocates it: eight bytes could claim all memory
+//! of the server. So compressed parameters are rejected, and no message may claim more bytes than arrived with it.
 
 use super::status::invalid;
 use arrow::ipc::{MessageHeader, root_as_message};
@@ -12,14 +12,14 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// Rejects a message that claims to be larger than it is.
 pub(super) fn check_message(metadata: &[u8], body: usize) -> Result<(), Status> {
-    // Flight sends descriptors and notes of its own without a message.
+    // Flight sends descriptors and its own metadata without a message.
     if metadata.is_empty() {
         return Ok(());
     }
     checked(metadata, body).map(drop)
 }
 
-/// Rejects a stream with such a message in it, or with half of one.
+/// Rejects a stream that contains such a message, or an incomplete one.
 pub(super) fn check_stream(mut bytes: &[u8]) -> Result<(), Status> {
     while !bytes.is_empty() {
         let rest = bytes.strip_prefix(&CONTINUATION).unwrap_or(bytes);
@@ -34,7 +34,7 @@ pub(super) fn check_stream(mut bytes: &[u8]) -> Result<(), Status> {
     Ok(())
 }
 
-/// The length of a message's body, which is within `most`.
+/// Returns the length of a message's body, which is at most `most`.
 fn checked(metadata: &[u8], most: usize) -> Result<usize, Status> {
     let message = root_as_message(metadata)
         .map_err(|error| invalid(format!("the parameters cannot be read: {error}")))?;
@@ -84,14 +84,14 @@ mod tests {
     #[test]
     fn what_claims_more_than_it_has_is_rejected() {
         let whole = stream(None);
-        // The last eight bytes say that nothing follows.
+        // The last eight bytes mark the end of the stream.
         let last = whole.len() - 8;
         let taken: Vec<usize> = (1..last).filter(|length| check_stream(&whole[..*length]).is_ok()).collect();
         assert_eq!(taken.len(), 2, "only between two messages can a stream end: {taken:?}");
         for (index, _) in whole.iter().enumerate() {
             let mut flipped = whole.clone();
             flipped[index] ^= 0x80;
-            // Whatever it is taken for, it does not panic.
+            // Whatever the result is, the check must not panic.
             let _ = check_stream(&flipped);
         }
     }

@@ -21,12 +21,12 @@ const ACTIONS: [(&str, &str); 2] = [
     ("ClosePreparedStatement", "Says that a prepared statement is not needed any more"),
 ];
 
-/// The service on the wire.
+/// The gRPC service.
 #[derive(Debug, Clone)]
 pub(super) struct FlightServer(pub(super) FlightSqlEndpoint);
 
 impl FlightServer {
-    /// Without this, a client that sends something else hears of an internal error.
+    /// Parses a command. Without this check, a client that sends something else would get an internal error.
     fn command(bytes: &[u8]) -> Result<Command, Status> {
         match Any::decode(bytes).ok().and_then(|any| Command::try_from(any).ok()) {
             Some(Command::Unknown(_)) | None => {
@@ -54,7 +54,7 @@ impl FlightService for FlightServer {
         self.0.handshake(request).await
     }
 
-    /// There are no flights except those that a client requested.
+    /// Lists no flights, because flights exist only for a client's own requests.
     async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
         Ok(Response::new(stream::empty().boxed()))
     }
@@ -74,7 +74,7 @@ impl FlightService for FlightServer {
         self.0.poll_flight_info(request).await
     }
 
-    /// The columns of a statement, without running it.
+    /// Returns the columns of a statement, without running it.
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let described = match Self::command(&request.get_ref().cmd)? {
             Command::CommandStatementQuery(query) => self.0.described(&Handle::new(query.query)).await?,
@@ -108,7 +108,7 @@ impl FlightService for FlightServer {
         self.0.do_action(request).await
     }
 
-    /// Those that do something here.
+    /// Lists the actions that have an effect.
     async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
         let actions = ACTIONS
             .map(|(name, about)| Ok(ActionType { r#type: name.to_owned(), description: about.to_owned() }));

@@ -1,4 +1,4 @@
-//! The calls of Flight SQL, each in the engine's words.
+//! The calls of Flight SQL, translated into calls of the engine.
 
 use super::handle::Handle;
 use super::status::{invalid, unwritable};
@@ -39,7 +39,7 @@ use prost::Message;
 use std::pin::Pin;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Bytes of one message to a client, about: most clients take 4 MiB, some 16.
+/// The approximate size of one message to a client: most clients accept 4 MiB, some 16 MiB.
 const MESSAGE_BYTES: usize = 1 << 20;
 
 type Data = Response<<FlightSqlEndpoint as FlightService>::DoGetStream>;
@@ -63,14 +63,14 @@ impl FlightSqlEndpoint {
     }
 }
 
-/// Rows as they come. Dropping it, as happens when the client hangs up, stops the query.
+/// Returns a stream of rows as they are produced. Dropping it, as happens when the client disconnects, stops the query.
 fn streamed(rows: Rows) -> Data {
     let schema = SchemaRef::clone(rows.schema());
     let batches = rows.map_err(|error: QueryError| FlightError::from(Status::from(error)));
     encoded(schema, batches)
 }
 
-/// One batch.
+/// Returns a stream of one batch.
 fn whole(batch: RecordBatch) -> Data {
     encoded(batch.schema(), stream::iter([Ok(batch)]))
 }
@@ -87,7 +87,7 @@ fn encoded(
     Response::new(data.boxed())
 }
 
-/// Returns the location of a result: this server, for this ticket.
+/// Returns the location of a result: this server, with this ticket.
 fn found(
     request: Request<FlightDescriptor>,
     schema: &Schema,
@@ -105,7 +105,7 @@ fn schema_bytes(schema: &Schema) -> Result<Bytes, Status> {
     message.map(|message| message.0).map_err(|error| unwritable(&error))
 }
 
-/// The schema of the parameters. A parameter whose type cannot be inferred is a text.
+/// Returns the schema of the parameters. A parameter whose type cannot be inferred is a text.
 fn parameters_of(described: Description) -> Schema {
     let field = |(index, data_type): (usize, Option<DataType>)| {
         Field::new(format!("${}", index + 1), data_type.unwrap_or(DataType::Utf8), true)
@@ -118,7 +118,8 @@ fn empty(schema: SchemaRef) -> Data {
     whole(RecordBatch::new_empty(schema))
 }
 
-/// The guard rejects statements that change something; a query does not belong into an update call.
+/// Returns the error for an update call. The guard rejects statements that change something; other statements must be
+/// sent as queries.
 async fn no_update(session: Session, statement: &str) -> Status {
     match session.describe(&StatementText::plain(statement), None).await {
         Err(error) => error.into(),
@@ -184,7 +185,7 @@ impl FlightSqlService for FlightSqlEndpoint {
         })
     }
 
-    /// Nothing was kept, so there is nothing to let go of.
+    /// Does nothing, because the server keeps no prepared statements.
     async fn do_action_close_prepared_statement(
         &self,
         _: ActionClosePreparedStatementRequest,
@@ -201,7 +202,7 @@ impl FlightSqlService for FlightSqlEndpoint {
         let handle = Handle::read(&query.prepared_statement_handle)?;
         let most = self.service.limits().statement_bytes;
         let bound = handle.bound(request.into_inner(), most).await?;
-        // Values that do not fit are better refused now.
+        // Values that do not match are rejected now, before the statement runs.
         self.described(&bound).await?;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(bound.bytes()) })
     }
@@ -415,6 +416,6 @@ impl FlightSqlService for FlightSqlEndpoint {
         Ok(empty(catalog::foreign_keys()))
     }
 
-    /// The metadata of the server is fixed.
+    /// Does nothing, because the metadata of the server is fixed.
     async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
 }

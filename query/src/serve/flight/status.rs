@@ -1,10 +1,11 @@
-//! Errors as gRPC statuses: a code for programs, and for people what was wrong, where, and what to do.
+//! Converts errors to gRPC statuses: a code for programs, and a message for people that says what was wrong, where, and
+//! what to do.
 
 use crate::error::{Kind, Limit, QueryError};
 use arrow::error::ArrowError;
 use tonic::{Code, Status};
 
-/// Characters of a message. It travels in a header, and clients take 8 KiB of those.
+/// The maximum number of characters of a message. It is sent in a header, and clients accept 8 KiB of headers.
 const LONGEST: usize = 1_500;
 
 impl From<QueryError> for Status {
@@ -26,7 +27,7 @@ fn code(kind: Kind) -> Code {
     }
 }
 
-/// Cuts the middle out: what went wrong stands at the beginning, where and what to do at the end.
+/// Cuts out the middle of a message: the error is at its beginning, and the position and the remedy are at its end.
 fn shortened(text: String) -> String {
     let count = text.chars().count();
     if count <= LONGEST {
@@ -38,12 +39,12 @@ fn shortened(text: String) -> String {
     format!("{first} ... {last}")
 }
 
-/// Bytes of ours that Arrow does not take.
+/// Returns the status for data that Arrow cannot encode.
 pub(super) fn unwritable(error: &ArrowError) -> Status {
     Status::internal(shortened(error.to_string()))
 }
 
-/// A call that makes no sense.
+/// Returns the status for an invalid call.
 pub(super) fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }

@@ -1,4 +1,4 @@
-//! The endpoint without a network: its responses and its authorization.
+//! Tests of the endpoint without a network: its responses and its authorization.
 
 use super::handle::Handle;
 use super::*;

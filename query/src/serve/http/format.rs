@@ -25,7 +25,7 @@ const MEDIA: [(&str, Format); 5] = [
 ];
 
 impl Format {
-    /// The first that `Accept` names and we know.
+    /// Returns the first supported format that `Accept` names.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, QueryError> {
         let Some(accept) = headers.get(header::ACCEPT) else { return Ok(Self::Json) };
         let accept = accept.to_str().unwrap_or_default();
@@ -48,7 +48,7 @@ impl Format {
     }
 }
 
-/// Writes batches one after the other into memory.
+/// A writer that appends batches to a buffer in memory.
 pub(super) enum Writer {
     Json(json::Writer<Vec<u8>, json::writer::JsonArray>),
     Csv(Box<csv::Writer<Vec<u8>>>),
@@ -85,7 +85,7 @@ impl Writer {
             Self::Json(mut writer) => {
                 writer.finish()?;
                 let rows = writer.into_inner();
-                // Nothing was written when there were no rows.
+                // The writer writes nothing when there are no rows.
                 Ok(if rows.is_empty() { b"[]".to_vec() } else { rows })
             }
             Self::Csv(writer) => Ok((*writer).into_inner()),
@@ -94,7 +94,7 @@ impl Writer {
     }
 }
 
-/// CSV knows no lists: they are shown as text.
+/// Replaces lists with their text form, because CSV has no lists.
 fn without_lists(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     use arrow::datatypes::{DataType, Field};
     use std::sync::Arc;

@@ -26,7 +26,7 @@ pub(super) struct SqlResponse {
 }
 
 impl SqlResponse {
-    /// Collects all rows, or as many as the limits allow.
+    /// Collects all rows, up to the limits.
     pub(super) async fn collect(
         mut rows: Rows,
         format: Format,
@@ -111,7 +111,8 @@ pub(in crate::serve) fn error_response(error: &QueryError) -> Response {
     response
 }
 
-/// The answer to a request whose method is not `allowed`, which is GET or POST. OPTIONS asks for just that.
+/// Returns the response to a request whose method is not `allowed`, which is GET or POST. OPTIONS gets the allowed
+/// methods.
 pub(in crate::serve) fn wrong_method(method: &Method, allowed: &'static str) -> Response {
     let allow = if allowed == "GET" { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
     let mut response = if *method == Method::OPTIONS {

@@ -1,4 +1,4 @@
-//! The catalog that PostgreSQL clients query for tables, columns and the server itself. Every endpoint has it.
+//! The catalog that PostgreSQL clients query for tables, columns and the server itself. Every endpoint offers it.
 //!
 //! `pg_catalog` is that of `datafusion-pg-catalog`, except for the databases and settings. `information_schema` is that of
 //! the engine, except for tables and columns, which have the form that PostgreSQL gives them.

@@ -42,7 +42,7 @@ impl CatalogRewriter {
     }
 }
 
-/// Stops at the first reference to the catalog.
+/// A visitor that stops at the first reference to the catalog.
 struct CatalogFinder;
 
 impl CatalogFinder {
@@ -88,7 +88,7 @@ impl Visitor for CatalogFinder {
     }
 }
 
-/// Applies the rules from the inside out.
+/// A visitor that applies the rules from the inside out.
 struct RuleVisitor<'r> {
     empty_relations: Option<&'r EmptyRelations>,
 }
@@ -136,7 +136,7 @@ fn schema_name_to_number(expr: &mut Expr) {
     }
 }
 
-/// The name of a column without its table, in lower case.
+/// Returns the name of a column without its table, in lower case.
 fn column_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(name) => Some(name.value.to_ascii_lowercase()),
@@ -145,8 +145,9 @@ fn column_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Writes `EXISTS (SELECT e ... WHERE w AND e)` for `(SELECT e ... WHERE w)` where that is a whole condition, or a part
-/// that is joined with `AND` or `OR`. The two differ in false and NULL only, which no condition tells apart.
+/// Writes `EXISTS (SELECT e ... WHERE w AND e)` for `(SELECT e ... WHERE w)` where the subquery is a whole condition,
+/// or an operand of `AND` or `OR`. The two differ only in whether they are false or NULL, which a condition treats
+/// alike.
 fn scalar_conditions_to_exists(condition: &mut Expr) {
     match condition {
         Expr::Nested(inner) => scalar_conditions_to_exists(inner),

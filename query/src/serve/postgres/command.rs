@@ -1,4 +1,4 @@
-//! The commands of a text: queries, which the engine runs, and commands that concern the session itself, such as `SET`.
+//! Parses the commands of a text: queries, which the engine runs, and commands of the session itself, such as `SET`.
 
 use super::column_names;
 use crate::error::{Kind, QueryError};
@@ -156,7 +156,7 @@ fn backwards() -> QueryError {
     QueryError::new(Kind::Invalid, "cursors only go forward").hint("FETCH FORWARD, NEXT or ALL")
 }
 
-/// The number of rows that a `FETCH` returns.
+/// Returns the number of rows that a `FETCH` returns, or `None` for all.
 fn count(direction: &FetchDirection) -> Result<Option<usize>, QueryError> {
     match direction {
         FetchDirection::Next | FetchDirection::Forward { limit: None } => Ok(Some(1)),
@@ -178,7 +178,7 @@ fn name_of(name: &ObjectName) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The new value of a setting; `None` for the default.
+/// Returns the new value of a setting, or `None` for the default.
 fn value_of(values: &[Expr]) -> Option<String> {
     let text = |value: &Expr| match value {
         Expr::Value(value) => match &value.value {

@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a client may take to start a session.
+/// The maximum time that a client may take to start a session.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take to read the last message.
+/// The maximum time that a client may take to read the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ConnectionHandler for PostgresServer {

@@ -6,7 +6,7 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 /// An error as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PgError {
-    /// Whether the error ends the connection.
+    /// True if the error ends the connection.
     pub(super) fatal: bool,
     /// The SQLSTATE.
     pub(super) code: &'static str,
@@ -43,7 +43,7 @@ impl PgError {
         Self { hint: error.hint, position, ..Self::error(code(error.kind, &error.message), error.message) }
     }
 
-    /// The error of a query that was cancelled by a cancel request.
+    /// Returns the error of a query that was stopped by a cancel request.
     pub(super) fn cancelled() -> Self {
         Self::error("57014", "the query was cancelled by its client")
     }
@@ -54,12 +54,12 @@ impl PgError {
         ErrorResponse::new(self.fields(severity))
     }
 
-    /// Returns the same as a warning.
+    /// Returns the same message as a warning.
     pub(super) fn notice(&self) -> NoticeResponse {
         NoticeResponse::new(self.fields("WARNING"))
     }
 
-    /// The fields of the message, with their type codes.
+    /// Returns the fields of the message, with their type codes.
     fn fields(&self, severity: &str) -> Vec<(u8, String)> {
         let mut fields = vec![
             (b'S', severity.to_owned()),
@@ -78,7 +78,7 @@ fn without_zeros(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// The SQLSTATE of a query's error.
+/// Returns the SQLSTATE of a query's error.
 fn code(kind: Kind, message: &str) -> &'static str {
     match kind {
         Kind::Syntax => "42601",
@@ -106,7 +106,7 @@ fn unknown(message: &str) -> &'static str {
     }
 }
 
-/// The SQLSTATE of an error about a value in a row or a literal.
+/// Returns the SQLSTATE of an error about a value in a row or a literal.
 fn failed(message: &str) -> &'static str {
     if message.contains("Divide by zero") {
         "22012"

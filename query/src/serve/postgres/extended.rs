@@ -27,7 +27,7 @@ impl PostgresSession {
             self.statements.remove("");
         }
         self.check_new_name(&name)?;
-        // The text counts whatever the statement is, because it may be kept.
+        // The text is counted for every kind of statement, because it may be kept.
         let mut bytes = NAME_BYTES + name.len() + sql.len() + size_of_val(types);
         let mut commands = self.read(&sql).await?;
         let planned = match commands.pop() {

@@ -1,7 +1,7 @@
 //! The messages of clients, parsed from bytes.
 //!
-//! What must always hold: no bytes make the parser panic, whatever lengths they state. Therefore messages of clients are
-//! parsed here, while those to clients are encoded by `pgwire`, whose parsers trust the counts inside a message.
+//! Invariant: no bytes make the parser panic, regardless of the lengths that they state. Therefore messages of clients
+//! are parsed here, while messages to clients are encoded by `pgwire`, whose parsers trust the counts inside a message.
 
 use super::error::PgError;
 use bytes::{Buf, Bytes};
@@ -27,7 +27,7 @@ pub(super) enum Message {
     Terminate,
     /// A password or a SASL message; the authentication step knows which.
     Password(Bytes),
-    /// Data of a `COPY` that was rejected.
+    /// Data of a `COPY`, which is always rejected.
     Copy,
 }
 
@@ -68,7 +68,7 @@ impl Message {
         })
     }
 
-    /// Whether messages are skipped after an error in this one until the client sends `Sync`.
+    /// Returns true if an error in this message makes the server skip messages until the client sends `Sync`.
     pub(super) fn is_followed_by_sync(&self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl Message {
         )
     }
 
-    /// Whether messages are skipped after an error in a message of this type until the client sends `Sync`.
+    /// Returns true if an error in a message of this type makes the server skip messages until the client sends `Sync`.
     pub(super) fn is_extended(kind: u8) -> bool {
         b"PBDECH".contains(&kind)
     }

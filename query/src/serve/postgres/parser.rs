@@ -66,7 +66,7 @@ fn describe_write(error: QueryError, sql: &str) -> QueryError {
     }
 }
 
-/// Whether the text is `ABORT`, which the parser does not know.
+/// Returns true if the text is `ABORT`, which the parser does not know.
 fn is_abort(sql: &str) -> bool {
     let word = sql.trim().trim_end_matches(';').trim_end().to_ascii_lowercase();
     ["abort", "abort work", "abort transaction"].contains(&word.as_str())

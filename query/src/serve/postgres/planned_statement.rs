@@ -24,17 +24,17 @@ impl PlannedStatement {
         Self { text, description, parameters }
     }
 
-    /// The approximate memory of the statement.
+    /// Returns the approximate memory of the statement.
     pub(super) fn bytes(&self) -> usize {
         self.text.sql.len() + self.column_bytes()
     }
 
-    /// The approximate memory for its columns and parameters.
+    /// Returns the approximate memory for its columns and parameters.
     pub(super) fn column_bytes(&self) -> usize {
         (self.description.schema.fields().len() + self.parameters.len()) * COLUMN_BYTES
     }
 
-    /// The columns of the result, in these formats.
+    /// Returns the columns of the result, in these formats.
     pub(super) fn columns(&self, formats: &[i16]) -> Result<Columns, PgError> {
         Columns::new(&self.description.schema, self.description.names.as_deref(), formats)
     }
@@ -43,7 +43,7 @@ impl PlannedStatement {
         &self.parameters
     }
 
-    /// The command tag of the statement.
+    /// Returns the command tag of the statement.
     pub(super) fn tag(&self) -> &'static str {
         if self.description.is_explain { "EXPLAIN" } else { "SELECT" }
     }

@@ -60,7 +60,7 @@ fn declare_array_parameters(statement: &mut ReadOnlyStatement, declared: &mut Ve
     });
 }
 
-/// Whether a declared type is known.
+/// Returns true if a declared type is known.
 fn is_known(declared: &Type) -> bool {
     *declared != Type::UNKNOWN
 }
@@ -93,7 +93,7 @@ async fn inferred(
     if second.is_err() && first.is_err() { first } else { second }
 }
 
-/// Whether the inferred type of a parameter cannot hold all values of its declared type.
+/// Returns true if the inferred type of a parameter cannot hold all values of its declared type.
 fn loses(parameter: &Parameter) -> bool {
     let declared = parameter.declared.as_ref().and_then(values::natural);
     let (Some(declared), Some(inferred)) = (declared, &parameter.inferred) else { return false };
@@ -155,14 +155,14 @@ fn each_expression(statement: &mut ReadOnlyStatement, mut change: impl FnMut(&mu
     });
 }
 
-/// The number of a parameter, from 1.
+/// Returns the number of a parameter, from 1.
 fn number_of(expr: &Expr) -> Option<usize> {
     let Expr::Value(value) = expr else { return None };
     let Value::Placeholder(name) = &value.value else { return None };
     name.strip_prefix('$')?.parse().ok().filter(|number| *number > 0)
 }
 
-/// The SQL type for a type of the protocol.
+/// Returns the SQL type for a type of the protocol.
 fn sql_type(wire: &Type) -> Option<SqlType> {
     Some(match *wire {
         Type::BOOL => SqlType::Boolean,

@@ -46,9 +46,9 @@ pub(super) struct Portal {
     values: ParamValues,
     /// The formats of its columns.
     pub(super) formats: Vec<i16>,
-    /// Whether the portal outlives its transaction.
+    /// True if the portal outlives its transaction.
     pub(super) hold: bool,
-    /// Whether the rows of the portal are fetched with `FETCH`.
+    /// True if the rows of the portal are fetched with `FETCH`.
     is_cursor: bool,
     progress: Progress,
     /// The permit for its part of the memory of the connection.
@@ -67,11 +67,11 @@ struct Running {
     batch: Option<BatchEncoder>,
 }
 
-/// The part of a result that was sent.
+/// The progress after a part of a result was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) rows: usize,
-    /// Whether the result has ended.
+    /// True if the result has ended.
     pub(super) ended: bool,
 }
 
@@ -101,7 +101,8 @@ impl Portal {
         Ok(portal)
     }
 
-    /// The approximate memory of the portal. Its statement counts again, because the portal keeps it when it is deallocated.
+    /// Returns the approximate memory of the portal. Its statement counts again, because the portal keeps it when it is
+    /// deallocated.
     pub(super) fn bytes(&self) -> usize {
         let statement = self.planned.described().map_or(0, PlannedStatement::bytes);
         let values = match &self.values {

@@ -1,7 +1,7 @@
 //! Reads messages from a socket within limits.
 //!
-//! What must always hold: memory is allocated as a message arrives, and never more than the limit. A message that is too long
-//! is skipped, and the connection continues.
+//! Invariant: memory is allocated as a message arrives, and never more than the limit. A message that is too long is
+//! skipped, and the connection continues.
 
 use super::error::PgError;
 use super::message::Message;
@@ -28,7 +28,7 @@ pub(super) struct MessageReader {
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Message),
-    /// An invalid message: its error, and whether messages are skipped until `Sync`.
+    /// An invalid message, with its error. The flag is true if messages are skipped until `Sync`.
     Invalid(PgError, bool),
     /// The client has disconnected.
     Closed,
@@ -87,7 +87,7 @@ impl MessageReader {
         }
     }
 
-    /// Reads more bytes; false at the end of the stream.
+    /// Reads more bytes. Returns false at the end of the stream.
     async fn read(&mut self) -> bool {
         self.discard();
         matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..))
@@ -129,7 +129,7 @@ impl MessageReader {
     }
 }
 
-/// The error after which message boundaries are unknown.
+/// Returns the error after which message boundaries are unknown.
 fn framing_error() -> Received {
     Received::Invalid(PgError::fatal("08P01", "this is not a message of the PostgreSQL protocol"), false)
 }

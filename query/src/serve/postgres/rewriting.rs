@@ -60,8 +60,8 @@ fn rewrite_array_literal(expr: &mut Expr) {
     **expr = Expr::Array(Array { elem, named: true });
 }
 
-/// Gives the second of two equal expressions an alias, because the engine requires distinct column names. The client sees
-/// the names from before.
+/// Gives the second of two equal expressions an alias, because the engine requires distinct column names. The client
+/// sees the original names.
 fn alias_duplicates(sql: &mut ast::Statement) {
     let ast::Statement::Query(query) = sql else { return };
     let SetExpr::Select(select) = query.body.as_mut() else { return };

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage as Reply;
 use pgwire::messages::startup::Authentication;
 
-/// Requests a proof, and verifies it.
+/// Requests a proof from the client, and verifies it.
 pub(super) async fn authenticate(
     server: &PostgresServer,
     reader: &mut MessageReader,

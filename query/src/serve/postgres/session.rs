@@ -1,5 +1,5 @@
-//! The session of a client after startup: simple queries, and what both query protocols share. `extended.rs` has the extended
-//! query protocol.
+//! The session of a client after startup: simple queries, and the parts that both query protocols share. The extended
+//! query protocol is in `extended.rs`.
 
 use super::PostgresServer;
 use super::columns::Columns;
@@ -30,7 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The maximum number of open cursors and portals of a connection.
 const PORTALS: usize = 100;
 
-/// The approximate memory of a prepared statement or a cursor beside its name and its text.
+/// The approximate memory of a prepared statement or a cursor, in addition to its name and its text.
 pub(super) const NAME_BYTES: usize = 256;
 
 /// The reason why a message could not be handled.
@@ -67,7 +67,7 @@ pub(super) struct PostgresSession {
     transaction: TransactionStatus,
     /// The settings before `SET LOCAL`, which the end of the transaction restores.
     before: Option<(Settings, Duration)>,
-    /// Whether messages are skipped until the client sends `Sync`, as after an error.
+    /// True if messages are skipped until the client sends `Sync`, as after an error.
     skip_until_sync: bool,
 }
 
@@ -95,7 +95,7 @@ impl PostgresSession {
         &self.started.session
     }
 
-    /// Handles one message; false when it was the last one.
+    /// Handles one message. Returns false when it was the last one.
     pub(super) async fn handle(&mut self, received: Received) -> io::Result<bool> {
         let (result, is_extended) = match received {
             Received::Closed | Received::Message(Message::Terminate) => return Ok(false),
@@ -142,7 +142,7 @@ impl PostgresSession {
         }
     }
 
-    /// Sends an error; false when it ends the connection.
+    /// Sends an error. Returns false when it ends the connection.
     async fn send_error(&mut self, error: &PgError, is_extended: bool) -> io::Result<bool> {
         if self.skip_until_sync && !error.fatal {
             return Ok(true);
@@ -161,7 +161,7 @@ impl PostgresSession {
         Ok(true)
     }
 
-    /// Tells the client that the next query may follow, and closes what ends with the transaction.
+    /// Tells the client that the next query may follow, and closes objects that end with the transaction.
     async fn ready(&mut self) -> Result<(), SessionError> {
         Ok(self.send_ready().await?)
     }
@@ -192,7 +192,7 @@ impl PostgresSession {
         self.ready().await
     }
 
-    /// Returns one of the statements of a text for the engine.
+    /// Returns one of the statements of a text in the form that the engine takes.
     pub(super) fn text(&self, sql: String, index: usize, types: &[u32]) -> StatementText {
         let origin =
             StatementOrigin::Postgres { user: self.started.user.clone(), index, types: types.to_vec() };
@@ -326,7 +326,7 @@ impl PostgresSession {
         self.writer.write(&Reply::CommandComplete(CommandComplete::new(tag.to_owned())))
     }
 
-    /// The columns of a command that the session executes itself.
+    /// Returns the columns of a command that the session executes itself.
     pub(super) fn session_columns(
         &self,
         command: &Command,
@@ -371,7 +371,7 @@ impl PostgresSession {
             Command::Deallocate(name) => self.deallocate(name.as_deref())?,
             Command::Close(name) => self.close_cursor(name.as_deref())?,
             Command::Fetch { name, count } => return self.fetch(name, *count, formats).await,
-            // These are planned, and not executed here.
+            // These commands are planned before, and not executed here.
             Command::Query(_) | Command::Declare { .. } => return Ok(()),
         };
         Ok(self.complete(tag)?)

@@ -1,4 +1,4 @@
-//! The settings of a session: those that PostgreSQL clients usually set, and none of the engine.
+//! The settings of a session: those that PostgreSQL clients usually set, but none of the engine's own.
 
 use super::error::PgError;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub(super) const SERVER_VERSION: &str = "15.0";
 const MAX_LENGTH: usize = 1_000;
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
-/// What happens when a client sets a setting.
+/// The effect when a client sets a setting.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     /// The value is stored, and has no effect.
@@ -25,7 +25,7 @@ enum Change {
 
 use Change::{Fixed, ReadOnly, Restricted, Stored};
 
-/// Every setting: its name, its default, and what happens when a client sets it.
+/// Every setting: its name, its default, and the effect when a client sets it.
 const SETTINGS: &[(&str, &str, Change)] = &[
     ("DateStyle", "ISO, MDY", Fixed(&["iso"], "dates are always given as in ISO 8601")),
     (

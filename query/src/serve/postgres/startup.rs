@@ -26,7 +26,7 @@ const MAX_LENGTH: usize = 10_000;
 const CANCEL: u32 = 80_877_102;
 const VERSION: i32 = 3 << 16;
 
-/// What the start of a session results in.
+/// The result of starting a session.
 #[derive(Debug)]
 pub(super) struct StartedSession {
     pub(super) user: String,
@@ -211,7 +211,7 @@ impl StartedSession {
     }
 }
 
-/// Sends what precedes the first `ReadyForQuery`: the parameters of the server and the key for cancel requests.
+/// Sends the messages that precede the first `ReadyForQuery`: the server's parameters and the key for cancel requests.
 fn send_parameters(writer: &mut MessageWriter, started: &StartedSession, user: &str) -> io::Result<()> {
     writer.write(&Reply::Authentication(Authentication::Ok))?;
     let version = format!("{SERVER_VERSION} (Faultline {})", env!("CARGO_PKG_VERSION"));

@@ -1,7 +1,7 @@
 //! The negotiation of TLS, which precedes the startup message.
 //!
-//! What must always hold: a listener with TLS reads nothing unencrypted except a cancel request (libpq before version 17
-//! sends it unencrypted, and it contains a secret of its own), and bytes that arrived unencrypted are never taken for bytes
+//! Invariant: a listener with TLS reads nothing unencrypted except a cancel request (libpq before version 17 sends it
+//! unencrypted, and it contains a secret of its own), and bytes that arrived unencrypted are never treated as bytes
 //! that arrived encrypted.
 
 use auth::tls::{self, AlpnProtocol, FirstByte, Tls};
@@ -16,7 +16,7 @@ pub(super) type Incoming = Box<dyn AsyncRead + Send + Sync + Unpin>;
 /// The stream that messages are written to.
 pub(super) type Outgoing = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
-/// How long a TLS handshake may take.
+/// The maximum duration of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The length of a request for encryption. A code follows where a startup message has the protocol version.
 const REQUEST: [u8; 4] = [0, 0, 0, 8];
@@ -34,7 +34,7 @@ pub(super) struct NegotiatedStream {
     pub(super) is_encrypted: bool,
 }
 
-/// Answers requests for encryption, and performs the TLS handshake.
+/// Responds to requests for encryption, and performs the TLS handshake.
 pub(super) async fn negotiate(tls: Option<&Tls>, mut socket: TcpStream) -> io::Result<NegotiatedStream> {
     let mut received = BytesMut::new();
     // Clients from version 17 on may begin the handshake without a request.
@@ -77,7 +77,7 @@ async fn encrypt(socket: TcpStream, tls: &Tls) -> io::Result<NegotiatedStream> {
     })
 }
 
-/// Returns the code of the next request for encryption, or `None` when something else arrives, or nothing more.
+/// Returns the code of the next request for encryption, or `None` when something else or nothing more arrives.
 async fn next_request(socket: &mut TcpStream, received: &mut BytesMut) -> io::Result<Option<u32>> {
     loop {
         let compared = received.len().min(REQUEST.len());

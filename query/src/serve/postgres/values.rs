@@ -1,7 +1,7 @@
-//! The values of parameters, from the text and binary formats of the protocol.
+//! Decodes the values of parameters from the text and binary formats of the protocol.
 //!
-//! A client may say of which type a parameter is; otherwise it is what the statement makes of it, and text when that
-//! does not tell either.
+//! A client may declare the type of a parameter. Otherwise the statement implies the type; if it does not, the type is
+//! text.
 
 mod array;
 mod numeric;
@@ -16,7 +16,7 @@ use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
 use pgwire::api::Type;
 
-/// The days, and the microseconds, from 1970 to 2000, where PostgreSQL's time begins.
+/// The number of days from 1970 to 2000, where PostgreSQL's time begins. The next constant has the microseconds.
 const DAYS_TO_2000: i32 = 10_957;
 const MICROS_TO_2000: i64 = DAYS_TO_2000 as i64 * 86_400_000_000;
 
@@ -40,7 +40,7 @@ impl Parameter {
         ParameterType { declared: self.declared.map(|declared| declared.oid()), inferred: self.inferred }
     }
 
-    /// The type in the protocol.
+    /// Returns the type in the protocol.
     pub(super) fn wire(&self) -> Type {
         let inferred = || self.inferred.as_ref().and_then(|data_type| into_pg_type(data_type).ok());
         let known = |wire: &Type| *wire != Type::UNKNOWN;
@@ -87,7 +87,7 @@ impl Parameter {
         }
     }
 
-    /// Converts a text to the type that the statement implies, and a number if nothing of it is lost.
+    /// Converts a text to the type that the statement implies, and a number if the conversion loses nothing.
     fn fitted(&self, value: ScalarValue) -> Option<ScalarValue> {
         let Some(inferred) = &self.inferred else { return Some(value) };
         let is_text = matches!(value, ScalarValue::Utf8(_));
@@ -104,7 +104,7 @@ fn bad(number: usize, wire: &Type) -> PgError {
     PgError::error("22P02", format!("the value of parameter ${number} is no {wire}"))
 }
 
-/// The engine's type for one of the protocol's; numbers of any precision become whole or floating ones.
+/// Returns the engine's type for a type of the protocol. Numbers of any precision become integers or floats.
 pub(super) fn natural(wire: &Type) -> Option<DataType> {
     Some(match *wire {
         Type::BOOL => DataType::Boolean,
@@ -145,7 +145,7 @@ fn item_of(wire: &Type) -> Option<Type> {
     })
 }
 
-/// A value in the binary format; `None` when its length does not fit.
+/// Decodes a value in the binary format. Returns `None` when its length does not match.
 fn binary(mut bytes: Bytes, wire: &Type) -> Option<ScalarValue> {
     let value = match *wire {
         Type::BOOL => ScalarValue::Boolean(Some(bytes.try_get_u8().ok()? != 0)),
@@ -195,7 +195,7 @@ fn uuid(bytes: &mut Bytes) -> Option<String> {
     Some(parts.join("-"))
 }
 
-/// Bytes as hex digits.
+/// Decodes bytes from hex digits.
 fn bytea(text: &str) -> Option<ScalarValue> {
     let digits = text.strip_prefix("\\x")?;
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use store::Table;
 use tokio::runtime::Handle;
 
-/// The functions that conditions may call: none of them builds something larger than what it is given.
+/// The functions that conditions may call. None of them builds a result that is larger than its arguments.
 const FUNCTIONS: [&str; 46] = [
     "abs",
     "btrim",
@@ -78,21 +78,21 @@ const FUNCTIONS: [&str; 46] = [
 /// Plans conditions.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
-    /// Functions, and no tables.
+    /// The engine state, which has functions and no tables.
     state: Arc<SessionState>,
 }
 
 /// The conditions that events must match.
 #[derive(Debug)]
 pub(super) struct Filter {
-    /// None when everything is wanted.
+    /// The condition; `None` when every event matches.
     wanted: Option<Wanted>,
 }
 
 #[derive(Debug)]
 struct Wanted {
     is_true: Arc<dyn PhysicalExpr>,
-    /// The columns that it looks at.
+    /// The columns that the condition reads.
     columns: ColumnProjection,
 }
 
@@ -115,7 +115,7 @@ impl Conditions {
 }
 
 impl Filter {
-    /// Plans the conditions. Needs a deep stack.
+    /// Plans the conditions. It needs a deep stack.
     fn new(request: &TailRequest, state: &SessionState) -> Result<Self, QueryError> {
         let schema = tables::table_schema(Table::Events);
         let named = DFSchema::try_from_qualified_schema(Table::Events.name(), &schema)?;
@@ -138,7 +138,7 @@ impl Filter {
         Ok(Self { wanted: Some(Wanted { is_true, columns }) })
     }
 
-    /// Which rows of a stored batch are wanted.
+    /// Returns the rows of a stored batch that match.
     pub(super) fn rows(&self, batch: &RecordBatch) -> Result<BooleanArray, QueryError> {
         let Some(wanted) = &self.wanted else { return Ok(BooleanArray::from(vec![true; batch.num_rows()])) };
         let columns = wanted.columns.of(batch).map_err(|error| internal(&error))?;
@@ -146,12 +146,12 @@ impl Filter {
         let answers = answers.as_boolean_opt().cloned();
         let answers = answers
             .ok_or_else(|| QueryError::new(Kind::Internal, "the condition is neither true nor false"))?;
-        // NULL is not true.
+        // NULL counts as false.
         Ok(if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers })
     }
 }
 
-/// A condition that somebody wrote.
+/// Plans a condition of a client.
 fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr, QueryError> {
     let parsed = guard::parse_condition(condition)?;
     let expression = state.create_logical_expr_from_sql_expr(parsed, schema)?;
@@ -244,7 +244,7 @@ fn is_pattern(operator: Operator) -> bool {
     )
 }
 
-/// A value that is written out, as whatever type.
+/// Returns true for a literal, possibly inside casts.
 fn is_literal(part: &Expr) -> bool {
     match part {
         Expr::Literal(..) => true,
@@ -253,7 +253,7 @@ fn is_literal(part: &Expr) -> bool {
     }
 }
 
-/// With everything worked out that is the same for all events; `now()` is when the tail began.
+/// Evaluates all parts of an expression that are the same for every event. `now()` is the time when the tail began.
 fn simplified(expression: Expr, schema: &DFSchema) -> Result<Expr, QueryError> {
     let context = SimplifyContext::builder()
         .with_schema(Arc::new(schema.clone()))

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 
 /// The interval at which the buffer is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A client that reads nothing for this long is disconnected.
+/// The time after which a client that reads nothing is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time without a message to the client.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -36,7 +36,7 @@ struct TailEnded;
 pub(super) struct Follower {
     hot: Arc<Hot>,
     filter: Filter,
-    /// The position up to which records were filtered.
+    /// The position up to which records were filtered. Later records are still to be filtered.
     position: TailPosition,
     /// The last position that was sent to the client.
     sent_position: TailPosition,
@@ -50,7 +50,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Begins after a position, or with the next record.
+    /// Starts after a position, or with the next record.
     pub(super) fn new(
         service: &QueryService,
         filter: Filter,
@@ -228,7 +228,7 @@ impl Follower {
     }
 }
 
-/// Whether an event was among the stored events that were sent first; newer records cannot be.
+/// Returns true if an event was among the stored events that were sent first. Newer records cannot be.
 fn was_sent(recent: &mut Option<(Recent, u64)>, sequence: u64, id: &str) -> bool {
     match recent {
         Some((recent, newest)) if sequence <= *newest => recent.was_sent(id),

@@ -27,7 +27,7 @@ impl TailPosition {
         }
     }
 
-    /// The last record that was sent completely.
+    /// Returns the last record that was sent completely.
     pub(super) fn complete(self) -> u64 {
         if self.row.is_some() { self.sequence.saturating_sub(1) } else { self.sequence }
     }
@@ -42,29 +42,29 @@ impl fmt::Display for TailPosition {
     }
 }
 
-/// The first message: the delay before a reconnect, and the position.
+/// Returns the first message: the delay before a reconnect, and the position.
 pub(super) fn start(position: TailPosition) -> String {
     format!(": following\nretry: 1000\nid: {position}\n\n")
 }
 
-/// The message with an event.
+/// Returns the message with an event.
 pub(super) fn event(position: TailPosition, json: &str) -> String {
     format!("id: {position}\ndata: {json}\n\n")
 }
 
-/// A message with the new position and without an event; clients store the position.
+/// Returns a message with the new position and without an event; clients store the position.
 pub(super) fn progress(position: TailPosition) -> String {
     format!(": nothing new\nid: {position}\n\n")
 }
 
-/// The message about events that were missed.
+/// Returns the message about events that were missed.
 pub(super) fn gap(after: TailPosition, position: TailPosition) -> String {
     let message = "events between these places went before they could be sent; ask for them with SQL";
     let data = json!({"after": after.to_string(), "up_to": position.to_string(), "message": message});
     format!("event: gap\nid: {position}\ndata: {data}\n\n")
 }
 
-/// The last message.
+/// Returns the last message.
 pub(super) fn end(reason: &str) -> String {
     format!("event: end\ndata: {}\n\n", json!({"reason": reason}))
 }

@@ -53,7 +53,7 @@ impl Recent {
     }
 }
 
-/// The ids of events.
+/// Returns the ids of the events in a batch.
 pub(super) fn ids(batch: &RecordBatch) -> impl Iterator<Item = &str> {
     let ids = batch.column_by_name("event_id").and_then(|ids| ids.as_string_opt::<i32>());
     ids.into_iter().flat_map(|ids| ids.iter().map(Option::unwrap_or_default))

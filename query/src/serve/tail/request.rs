@@ -1,4 +1,4 @@
-//! The parameters of a tail request: which events it asks for.
+//! The parameters of a tail request, which select its events.
 
 use super::message::TailPosition;
 use crate::error::{Kind, QueryError, closest_name};
@@ -61,7 +61,7 @@ impl TailRequest {
         Ok(())
     }
 
-    /// The filters by column value as SQL; `None` when there are none.
+    /// Returns the filters by column value as SQL, or `None` when there are none.
     pub(super) fn simple(&self) -> Option<String> {
         let categories = self.categories.iter().map(|category| quoted(category.as_str()));
         let services = self.services.iter().map(|service| quoted(service));
@@ -79,7 +79,8 @@ impl TailRequest {
         (!all.is_empty()).then(|| all.join(" AND "))
     }
 
-    /// All filters as SQL. The line break keeps a comment at the end of a condition from hiding what follows.
+    /// Returns all filters as SQL. The line break keeps a comment at the end of a condition from hiding the text that
+    /// follows.
     pub(super) fn sql(&self) -> String {
         let condition = self.condition.as_ref().map(|condition| format!("({condition}\n)"));
         let all: Vec<String> = self.simple().into_iter().chain(condition).collect();
@@ -113,7 +114,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Matches a code as it was sent or its canonical code; with a star at its end, every code with that prefix.
+/// Returns a condition that matches a code as it was sent or its canonical code; a trailing star matches any suffix.
 fn matching(code: &str) -> String {
     let compared = match code.strip_suffix('*') {
         Some(prefix) => {

@@ -14,7 +14,7 @@ use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Descriptions by the number of a table, and that of a column, or 0 for the table itself.
+/// Descriptions by table number and column number; column 0 is the table itself.
 type Descriptions = BTreeMap<(i64, i64), String>;
 
 /// Adds the functions to a session whose catalog is complete.
@@ -39,7 +39,7 @@ pub(super) async fn register(context: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// The numbers of tables and columns, from the catalog that gives them.
+/// Reads the numbers of tables and columns from the catalog that assigns them.
 async fn read(context: &SessionContext) -> Result<Descriptions> {
     let sql = format!(
         "SELECT CAST(c.oid AS BIGINT), c.relname, CAST(a.attnum AS BIGINT), a.attname \

@@ -46,7 +46,7 @@ const ALWAYS_NULL: [&str; 16] = [
     "pg_get_partition_constraintdef",
 ];
 
-/// Functions about sizes that are not known, which are NULL.
+/// Functions about sizes, which are not known and therefore NULL.
 const NULL_SIZES: [&str; 4] = ["pg_database_size", "pg_table_size", "pg_indexes_size", "pg_tablespace_size"];
 
 /// Adds the functions to a session.
@@ -103,7 +103,7 @@ impl ScalarUDFImpl for ConstantFunction {
     }
 }
 
-/// `current_setting(name)`: the default of a setting.
+/// `current_setting(name)`, which returns the default of a setting.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CurrentSetting {
     signature: Signature,

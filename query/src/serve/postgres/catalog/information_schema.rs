@@ -140,7 +140,7 @@ fn same(text: &str, count: usize) -> Arc<dyn arrow::array::Array> {
     Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, count)))
 }
 
-/// The standard's name of a type.
+/// Returns the name of a type in the SQL standard.
 fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::List(_) | DataType::LargeList(_) => "ARRAY".to_owned(),
@@ -149,7 +149,7 @@ fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// PostgreSQL's own name of a type.
+/// Returns PostgreSQL's own name of a type.
 fn udt_name(data_type: &DataType) -> String {
     let data_type = match data_type {
         DataType::Dictionary(_, values) => values,
@@ -158,7 +158,7 @@ fn udt_name(data_type: &DataType) -> String {
     into_pg_type(data_type).map_or_else(|_| "text".to_owned(), |wire| wire.name().to_owned())
 }
 
-/// The bits of a number.
+/// Returns the number of bits of a numeric type.
 fn precision(data_type: &DataType) -> Option<i32> {
     Some(match data_type {
         DataType::Int16 => 16,

@@ -1,4 +1,4 @@
-//! `IN` with a loop over the elements of a constant array, as Grafana takes the search path apart:
+//! Rewrites `IN` with a loop over the elements of a constant array, with which Grafana splits the search path:
 //!
 //! ```sql
 //! x IN (SELECT f(s[i]) FROM generate_series(array_lower(a, 1), array_upper(a, 1)) AS i, a AS s)
@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-/// Rewrites an expression of this form.
+/// Rewrites an expression of this form. Other expressions stay as they are.
 pub(super) fn rewrite(expr: &mut Expr) {
     let Expr::InSubquery { expr: tested, subquery, negated } = expr else { return };
     if subquery.with.is_some() || subquery.limit_clause.is_some() || subquery.fetch.is_some() {
@@ -31,7 +31,7 @@ pub(super) fn rewrite(expr: &mut Expr) {
     *expr = Expr::InList { expr: tested.clone(), list, negated: *negated };
 }
 
-/// The name of the index, the elements, and the name of the array, if two tables are such a loop.
+/// Returns the name of the index, the elements, and the name of the array, if two tables form such a loop.
 fn array_loop(counter: &TableWithJoins, array: &TableWithJoins) -> Option<(String, Vec<String>, String)> {
     let (function, bounds, index) = table_function(counter)?;
     let (array_function, arguments, name) = table_function(array)?;
@@ -43,7 +43,7 @@ fn array_loop(counter: &TableWithJoins, array: &TableWithJoins) -> Option<(Strin
     Some((index, elements, name))
 }
 
-/// The name, the arguments and the alias of a table function, in lower case.
+/// Returns the name, the arguments and the alias of a table function, in lower case.
 fn table_function(table: &TableWithJoins) -> Option<(String, Vec<Expr>, String)> {
     let TableFactor::Table { name, alias: Some(alias), args: Some(arguments), .. } = &table.relation else {
         return None;
@@ -59,7 +59,7 @@ fn expression(argument: &FunctionArg) -> Option<Expr> {
     Some(expr.clone())
 }
 
-/// The name and the arguments of a function call.
+/// Returns the name and the arguments of a function call.
 fn call(expr: &Expr) -> Option<(String, Vec<Expr>)> {
     let Expr::Function(function) = expr else { return None };
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -67,7 +67,7 @@ fn call(expr: &Expr) -> Option<(String, Vec<Expr>)> {
     Some((name, list.args.iter().map(expression).collect::<Option<_>>()?))
 }
 
-/// Whether an expression is `bound(array, 1)`.
+/// Returns true if an expression is `bound(array, 1)`.
 fn is_bound(expr: &Expr, bound: &str, array_function: &str, array_arguments: &[Expr]) -> bool {
     let Some((name, arguments)) = call(expr) else { return false };
     let [array, dimension] = arguments.as_slice() else { return false };
@@ -77,7 +77,7 @@ fn is_bound(expr: &Expr, bound: &str, array_function: &str, array_arguments: &[E
     name == bound && dimension.to_string() == "1" && function == array_function && same_arguments
 }
 
-/// The elements of `string_to_array(text, separator)` where both are constant.
+/// Returns the elements of `string_to_array(text, separator)` if both arguments are constant.
 fn constant_array(function: &str, arguments: &[Expr]) -> Option<Vec<String>> {
     let [text, separator] = arguments else { return None };
     let (text, separator) = (constant_text(text)?, constant_text(separator)?);
@@ -85,7 +85,7 @@ fn constant_array(function: &str, arguments: &[Expr]) -> Option<Vec<String>> {
     is_array.then(|| text.split(&separator).map(str::to_owned).collect())
 }
 
-/// A literal, or the value of a setting.
+/// Returns the text of a literal, or the value of a setting.
 fn constant_text(expr: &Expr) -> Option<String> {
     if let Expr::Value(value) = expr {
         let Value::SingleQuotedString(text) = &value.value else { return None };
@@ -97,7 +97,7 @@ fn constant_text(expr: &Expr) -> Option<String> {
     settings::default(&setting).map(str::to_owned)
 }
 
-/// The value for one element; `None` if it refers to the loop in another way than by `array[index]`.
+/// Returns the value for one element, or `None` if it refers to the loop in another way than by `array[index]`.
 fn instance(value: &Expr, array: &str, index: &str, element: &str) -> Option<Expr> {
     let mut value = value.clone();
     let ended = VisitMut::visit(&mut value, &mut ElementWriter { array, index, element });
@@ -110,7 +110,7 @@ fn is_name(expr: &Expr, name: &str) -> bool {
     matches!(expr, Expr::Identifier(identifier) if identifier.value.eq_ignore_ascii_case(name))
 }
 
-/// Writes the element for `array[index]`.
+/// A visitor that replaces `array[index]` with the element.
 struct ElementWriter<'l> {
     array: &'l str,
     index: &'l str,
@@ -132,7 +132,7 @@ impl VisitorMut for ElementWriter<'_> {
     }
 }
 
-/// Stops at the name of the array or of the index.
+/// A visitor that stops at the name of the array or of the index.
 struct ReferenceFinder<'l> {
     array: &'l str,
     index: &'l str,

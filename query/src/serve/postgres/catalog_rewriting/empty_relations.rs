@@ -1,7 +1,7 @@
-//! Catalog tables that never have rows: a `SELECT` from one of them is empty, whatever else it contains.
+//! Replaces a `SELECT` from a catalog table that never has rows, because its result is always empty.
 //!
-//! Such a `SELECT` often contains what the engine cannot plan, as those of psql's `\d` about policies, publications and
-//! statistics do. It becomes `SELECT NULL AS name, ... WHERE false`.
+//! Such a `SELECT` often contains expressions that the engine cannot plan, as in psql's `\d` for policies, publications
+//! and statistics. It becomes `SELECT NULL AS name, ... WHERE false`.
 
 use super::super::column_names;
 use super::column_name;
@@ -32,10 +32,10 @@ pub(in super::super) const EMPTY_TABLES: [&str; 10] = [
 /// The array column of `pg_class` that is always NULL, so that `unnest` of it gives no rows.
 const NULL_ARRAY: &str = "reloptions";
 
-/// Knows which `SELECT`s are empty.
+/// Decides which `SELECT`s are empty.
 #[derive(Debug)]
 pub(super) struct EmptyRelations {
-    /// The names of the aggregate functions, which give a row even if there are none.
+    /// The names of the aggregate functions, which return a row even without input rows.
     aggregates: HashSet<String>,
 }
 
@@ -50,12 +50,13 @@ impl Default for EmptyRelations {
 }
 
 impl EmptyRelations {
-    /// Whether names of the catalog mean the catalog in this statement: a `WITH` query can take their place.
+    /// Returns true if names of catalog tables refer to the catalog in this statement. A `WITH` query can take such a
+    /// name.
     pub(super) fn apply_to(&self, statement: &Statement) -> bool {
         statement.visit(&mut ShadowFinder).is_continue()
     }
 
-    /// Replaces a `SELECT` that is empty.
+    /// Replaces a `SELECT` if it is empty.
     pub(super) fn rewrite_select(&self, select: &mut Select) {
         let is_empty = select.from.iter().any(is_empty_join)
             && select.having.is_none()
@@ -70,7 +71,7 @@ impl EmptyRelations {
     }
 }
 
-/// `NULL` under the name of each column; `None` when the columns are not known.
+/// Returns `NULL` under the name of each column, or `None` when the columns are not known.
 fn nulls(projection: &[SelectItem]) -> Option<Vec<SelectItem>> {
     let mut names = HashSet::new();
     let mut null = |(index, item): (usize, &SelectItem)| {
@@ -86,7 +87,7 @@ fn nulls(projection: &[SelectItem]) -> Option<Vec<SelectItem>> {
     projection.iter().enumerate().map(&mut null).collect()
 }
 
-/// Whether a query body was replaced because it is empty.
+/// Returns true if a query body was replaced because it is empty.
 pub(super) fn is_empty(body: &SetExpr) -> bool {
     match body {
         SetExpr::Select(select) => {
@@ -115,7 +116,7 @@ pub(super) fn rewrite_array(expr: &mut Expr) {
     };
 }
 
-/// Whether a join has no rows: because of its first table, or of one that has to match.
+/// Returns true if a join has no rows, because its first table or a table that must match is empty.
 fn is_empty_join(join: &TableWithJoins) -> bool {
     use JoinOperator::{CrossJoin, Inner, Join, Left, LeftOuter};
     join.joins.iter().fold(is_empty_table(&join.relation), |is_empty, join| match join.join_operator {
@@ -159,7 +160,7 @@ fn is_null_array(array: &Expr) -> bool {
     column_name(array).is_some_and(|name| name == NULL_ARRAY)
 }
 
-/// Stops at a `WITH` query that has the name of an empty table.
+/// A visitor that stops at a `WITH` query that has the name of an empty table.
 struct ShadowFinder;
 
 impl Visitor for ShadowFinder {
@@ -175,7 +176,7 @@ impl Visitor for ShadowFinder {
     }
 }
 
-/// Stops at an aggregate function that is not in a subquery.
+/// A visitor that stops at an aggregate function that is not in a subquery.
 struct AggregateFinder<'n> {
     aggregates: &'n HashSet<String>,
     depth: usize,

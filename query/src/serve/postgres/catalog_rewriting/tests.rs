@@ -1,4 +1,4 @@
-//! The rules, and what they assume of the catalog.
+//! Tests of the rules, and of their assumptions about the catalog.
 
 use super::*;
 use crate::guard;

@@ -1,18 +1,18 @@
-//! Lists of values: `{a,"b c",NULL}`, or their binary form. Of one dimension, as our columns are.
+//! Decodes lists of values: `{a,"b c",NULL}`, or their binary form. Lists have one dimension, as all list columns do.
 
 use arrow::datatypes::DataType;
 use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
 use pgwire::api::Type;
 
-/// A list in braces.
+/// Decodes a list in braces.
 pub(super) fn of_text(text: &str, item: &DataType) -> Option<ScalarValue> {
     let value = |word: Option<String>| ScalarValue::Utf8(word).cast_to(item).ok();
     let values = words(text)?.into_iter().map(value).collect::<Option<Vec<_>>>()?;
     Some(ScalarValue::List(ScalarValue::new_list(&values, item, true)))
 }
 
-/// The words between braces and commas; a bare NULL is none.
+/// Splits a list in braces into its words. An unquoted NULL becomes `None`.
 pub(in super::super) fn words(text: &str) -> Option<Vec<Option<String>>> {
     let mut words = Vec::new();
     let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
@@ -20,7 +20,7 @@ pub(in super::super) fn words(text: &str) -> Option<Vec<Option<String>>> {
         let (word, after) = word(rest)?;
         words.push(word);
         rest = match after.strip_prefix(',') {
-            // A comma is followed by something.
+            // A comma must be followed by another word.
             Some(more) => Some(more.trim_start()).filter(|more| !more.is_empty())?,
             None => Some(after).filter(|after| after.is_empty())?,
         };
@@ -54,8 +54,8 @@ fn quoted_word(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The number of dimensions, whether there are NULLs, the type, for each dimension its length and where it begins; and
-/// the values.
+/// Decodes the binary form: the number of dimensions, a flag for NULLs, the element type, the length and the lower
+/// bound of each dimension, and the values.
 pub(super) fn of_binary(bytes: &mut Bytes, item: &Type) -> Option<ScalarValue> {
     let dimensions = bytes.try_get_i32().ok()?;
     let (_, sent) = (bytes.try_get_i32().ok()?, bytes.try_get_u32().ok()?);
@@ -81,7 +81,7 @@ fn value(bytes: &mut Bytes, item: &Type, data_type: &DataType) -> Option<ScalarV
     if length > bytes.len() {
         return None;
     }
-    // Numbers of any precision may come out as two types; a list has one.
+    // Numbers of any precision may decode to two types; a list has one.
     super::binary(bytes.split_to(length), item)?.cast_to(data_type).ok()
 }
 

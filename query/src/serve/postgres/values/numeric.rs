@@ -1,11 +1,12 @@
-//! Numbers of any precision. Our columns have none: whole ones become integers, all others floating ones.
+//! Decodes numbers of any precision. No column has such a type: whole numbers become integers, and others become
+//! floats.
 
 use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
 
 const NEGATIVE: u16 = 0x4000;
 
-/// A number in digits.
+/// Decodes a number in digits.
 pub(super) fn of_text(text: &str) -> Option<ScalarValue> {
     let text = text.trim();
     match text.parse::<i64>() {
@@ -14,7 +15,8 @@ pub(super) fn of_text(text: &str) -> Option<ScalarValue> {
     }
 }
 
-/// A count of digits, the place of the first one, the sign, the scale, and digits of base 10,000.
+/// Decodes the binary form: the number of digits, the position of the first one, the sign, the scale, and digits of
+/// base 10,000.
 pub(super) fn of_binary(bytes: &mut Bytes) -> Option<ScalarValue> {
     let count = bytes.try_get_u16().ok()?;
     let weight = bytes.try_get_i16().ok()?;
@@ -25,13 +27,13 @@ pub(super) fn of_binary(bytes: &mut Bytes) -> Option<ScalarValue> {
     let sign = match sign {
         0 => "",
         NEGATIVE => "-",
-        // Neither a number nor an infinity that we could compare with.
+        // NaN and infinities cannot be compared with any column.
         _ => return None,
     };
     let digits: String = digits.into_iter().map(|digit| format!("{digit:04}")).collect();
     let places = (i32::from(weight) + 1 - i32::from(count)) * 4;
     let number = format!("{sign}0{digits}e{places}").parse::<f64>().ok()?;
-    // Exact where floating numbers are not.
+    // An integer is exact where a float is not.
     let zeros = usize::try_from(places).ok().filter(|zeros| *zeros <= 20);
     let whole = zeros.and_then(|zeros| format!("{sign}0{digits}{}", "0".repeat(zeros)).parse::<i64>().ok());
     Some(whole.map_or(ScalarValue::Float64(Some(number)), |whole| ScalarValue::Int64(Some(whole))))
