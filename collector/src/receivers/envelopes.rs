@@ -1,10 +1,11 @@
 //! `POST /v1/envelopes`: NDJSON, a JSON array, or one object; or strictly lines.
 //!
-//! One bad line never fails the good ones: it is listed in the answer, and the rest is stored.
+//! One bad record never fails the good ones: the response lists it, and the rest is stored.
 //!
-//! What a body is, is told by how it starts. That is right for a whole document and wrong for a piece that was cut out
-//! of a log: when its first line happens to be `[INFO] starting`, all the rest would be taken for a broken array. So
-//! whoever sends pieces says that they are [`LINES`], and then every line is a record, whatever it starts with.
+//! The form of a body is detected from its first bytes. That works for a whole document but not for a piece that was
+//! cut out of a log: if its first line happens to be `[INFO] starting`, the whole body would be taken for a broken
+//! array. So senders of such pieces use the content type [`LINES`], and then every line is a record, whatever it starts
+//! with.
 
 pub(super) mod record_splitter;
 mod request;
@@ -24,17 +25,17 @@ use bytes::Bytes;
 /// The content type of a body in which every line is a record, whatever it starts with.
 pub const LINES: &str = "application/vnd.faultline.lines";
 
-/// How a body is read.
+/// The form in which a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// By how it starts.
+    /// The form is detected from the first bytes.
     Told,
     /// Every line is a record.
     Lines,
 }
 
 impl Form {
-    /// A short, stable word: it is part of what an `Idempotency-Key` stands for.
+    /// Returns a short, stable word, which is part of the identity of an `Idempotency-Key`.
     const fn as_str(self) -> &'static str {
         match self {
             Self::Told => "document",
@@ -50,9 +51,9 @@ impl Form {
     }
 }
 
-/// A request of lines for [`Pipeline::submit`](crate::Pipeline::submit), by whoever has them in this process: what a
-/// sender of [`LINES`] would have sent. The body takes no room of the receivers', so the caller bounds what it has in
-/// flight.
+/// Returns the request for [`Pipeline::submit`](crate::Pipeline::submit) that stores lines from within this process, as
+/// if a client had sent them as [`LINES`]. The body holds no memory permits of the receivers, so the caller bounds the
+/// bytes it has in flight.
 #[must_use]
 pub fn lines(body: Bytes, defaults: Defaults, idempotency_key: String) -> pipeline::Request {
     pipeline::Request {
@@ -92,12 +93,12 @@ async fn wrong_method<I: IngestPipeline>(State(door): State<IngestService<I>>, r
     refused(&door.refuse(Source::Envelopes, Rejection::new(RejectionReason::WrongMethod, detail)))
 }
 
-/// The pure half.
+/// The pure half of the receiver.
 fn read_body(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     record_splitter::read(body, sink)
 }
 
-/// The pure half for [`LINES`]; blank lines alone are no mistake.
+/// The pure half for [`LINES`]; a body of only blank lines is not an error.
 pub(super) fn read_lines(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     record_splitter::lines(body, 1, sink);
     Ok(())

@@ -1,8 +1,8 @@
 //! OTLP over gRPC: one unary call for each signal.
 //!
-//! The framing is done by hand. tonic holds a whole message before our code sees it, and answers one that is
-//! too large with `OUT_OF_RANGE`, which OTLP senders retry for ever. Here a message is refused at its five-byte
-//! prefix, and takes the same way as every other body: one path for limits, memory and counting.
+//! Frames are parsed without tonic's server. tonic buffers a whole message before our code runs, and rejects one that
+//! is too large with `OUT_OF_RANGE`, which OTLP senders retry forever. Here a message is rejected as soon as its
+//! five-byte prefix is read, and it shares the limits, memory accounting and counters of all other bodies.
 
 use super::body::Bounds;
 use super::content_headers::{grpc_encoding, media_type, quoted};
@@ -77,7 +77,7 @@ async fn unknown<I: IngestPipeline>(State(door): State<IngestService<I>>, reques
     refused(&door.refuse(Source::OtlpTraces, Rejection::new(RejectionReason::WrongSignal, detail)))
 }
 
-/// Answers somebody whom the gate does not let in.
+/// Builds the response to a call that was denied access.
 pub(super) fn denied<I: IngestPipeline>(
     door: &IngestService<I>,
     denial: &Denial,
@@ -93,7 +93,7 @@ pub(super) fn denied<I: IngestPipeline>(
     if is_grpc { refused(&rejection) } else { not_grpc(&rejection) }
 }
 
-/// Whoever does not speak gRPC gets an answer over HTTP.
+/// Rejects a request that is not gRPC; its sender gets a plain HTTP response.
 fn check_protocol(head: &Parts) -> Result<(), Rejection> {
     let given = media_type(&head.headers);
     if TYPES.contains(&given.as_str()) && head.version >= Version::HTTP_2 {
@@ -126,12 +126,12 @@ fn taken(answer: &IngestResponse) -> Response {
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(STATUS, HeaderValue::from_static("0"));
     let body = Full::new(message).with_trailers(async { Some(Ok(trailers)) });
-    // A body that is passed on frame by frame has no known length: a Content-Length would tell some clients
-    // that the call is over before its trailers, which hold the status.
+    // Mapping the frames hides the length of the body: a Content-Length would tell some clients that the call is over
+    // before its trailers, which contain the status.
     response(Body::new(body.map_frame(std::convert::identity)))
 }
 
-/// Headers alone: the status is in them, and nothing follows.
+/// Builds a response of headers only, which contain the status of the rejection.
 fn refused(rejection: &Rejection) -> Response {
     let status = otlp::grpc_status(rejection);
     let mut response = response(Body::empty());

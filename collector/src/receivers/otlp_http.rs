@@ -1,8 +1,8 @@
 //! OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`, in protobuf and in JSON.
 //!
-//! What the specification asks for: the answer has the content type of the request; success is an export
-//! response, everything else a `google.rpc.Status`; 429 and 503 say when to come back, and what is malformed
-//! is a 400 that nobody retries.
+//! The specification requires that the response has the content type of the request; that success is an export response
+//! and everything else a `google.rpc.Status`; that 429 and 503 tell the client when to retry; and that a malformed
+//! request gets a 400, which clients do not retry.
 
 use super::body::Bounds;
 use super::content_headers::{content_encoding, media_type, quoted};
@@ -20,7 +20,7 @@ use axum::routing::post;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
-/// The two ways that OTLP is written over HTTP.
+/// The two encodings of OTLP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Protobuf,
@@ -78,7 +78,7 @@ async fn metrics<I: IngestPipeline>(State(door): State<IngestService<I>>, reques
     take(&door, Signal::Metrics, request).await
 }
 
-/// The signal that a path takes.
+/// Returns the signal that a path accepts.
 fn signal_of(path: &str) -> Option<Signal> {
     match path {
         "/v1/traces" => Some(Signal::Traces),
@@ -90,7 +90,7 @@ fn signal_of(path: &str) -> Option<Signal> {
 
 async fn take<I: IngestPipeline>(door: &IngestService<I>, signal: Signal, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    // Whom we cannot answer in its own type we answer in JSON, which a person can read.
+    // A request of an unsupported content type gets a JSON response, which a person can read.
     let format = Format::of(&head.headers);
     let answered = match asked(&head, format, signal, door.limits()) {
         Ok(asked) => door.pass(asked, body).await,
@@ -141,7 +141,7 @@ async fn wrong_method<I: IngestPipeline>(State(door): State<IngestService<I>>, r
     Format::of(request.headers()).unwrap_or(Format::Json).refused(&rejection)
 }
 
-/// Answers somebody whom the gate does not let in, in the way of the path.
+/// Builds the response to a request that was denied access, in the format of its path.
 pub(super) fn denied<I: IngestPipeline>(
     door: &IngestService<I>,
     denial: &Denial,
@@ -155,7 +155,7 @@ pub(super) fn denied<I: IngestPipeline>(
     }
 }
 
-/// Every other path: signals that we do not take, and mistakes.
+/// Handles all other paths: unsupported signals, and paths that do not exist.
 pub(super) async fn unknown<I: IngestPipeline>(
     State(door): State<IngestService<I>>,
     request: Request,

@@ -1,8 +1,8 @@
 //! The HTTP server of the listeners: HTTP/1.1 and HTTP/2 on one port, with or without TLS.
 //!
 //! [`auth::listener`] accepts the connections, limits and counts them, and drains them at shutdown. What must also hold
-//! here: a connection that does nothing costs its permit for a bounded time, and health probes have a few connections
-//! of their own when all others are taken.
+//! here: an idle connection holds its permit for a bounded time only, and a few connections are reserved for health
+//! probes when all others are taken.
 
 mod timeout_stream;
 
@@ -26,45 +26,45 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::Service;
 
-/// The connections that only health probes can use, when the others are taken.
+/// The number of connections that only health probes can use when all others are taken.
 const RESERVE: ReserveLimits = ReserveLimits { total: 16, per_address: 6 };
-/// How long a connection of the reserve may take in all: probes send one short request.
+/// The longest time that a reserved connection may stay open: probes send one short request.
 const RESERVED_TIME: Duration = Duration::from_secs(2);
-/// A silent HTTP/2 peer is asked for a sign of life this often, and has this long to give it.
+/// The interval of HTTP/2 keep-alive pings, and the time that a peer has to answer one.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
-/// A head, and the buffer of an HTTP/1.1 connection.
+/// The size of the buffer of an HTTP/1.1 connection, and so the largest request head.
 const HEAD_BYTES: usize = 64 << 10;
-/// The head of an HTTP/2 request, decompressed.
+/// The largest head of an HTTP/2 request, decompressed.
 const HEADER_LIST_BYTES: u32 = 16 << 10;
-/// Requests at a time on one HTTP/2 connection.
+/// The number of concurrent requests on one HTTP/2 connection.
 const STREAMS: u32 = 256;
-/// What an HTTP/2 peer may send ahead: a whole usual batch, without waiting for us.
+/// The HTTP/2 flow-control window: a peer can send a whole batch of the usual size without waiting.
 const WINDOW_BYTES: u32 = 1 << 20;
-/// Fewer, larger frames; a whole one is buffered before it is seen.
+/// The largest HTTP/2 frame. Larger frames are fewer, but each is buffered whole before it is processed.
 const FRAME_BYTES: u32 = 64 << 10;
 /// The response to a client that speaks HTTP/1.1 without TLS to a listener that requires TLS.
 const IN_THE_CLEAR: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
     {\"error\":{\"code\":\"tls_required\",\"message\":\"this listener speaks TLS\",\"remedy\":\"use https://\"}}\n";
 
-/// How long such a client may go on sending before the connection is closed.
+/// The time such a client may keep sending before the connection is closed.
 const HEARD_OUT: Duration = Duration::from_secs(1);
 
-/// What it means when a peer closes its side of a connection while it waits for an answer.
+/// The meaning of a peer that closes its side of a connection while it waits for a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HalfClose {
-    /// It has said everything, and still wants to know whether that is safe.
+    /// The peer has sent everything and still waits for the acknowledgement.
     Sender,
-    /// It has gone, and nobody is left to read the answer.
+    /// The peer has disconnected and will not read the response.
     Reader,
 }
 
-/// What is served on a listener.
+/// The routes of a listener.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// Everything.
+    /// All routes.
     pub all: Router,
-    /// What the connections of the reserve are for; without it there is no reserve.
+    /// The routes of reserved connections; without them no connections are reserved.
     pub probes: Option<Router>,
 }
 
@@ -74,8 +74,8 @@ impl From<Router> for Routes {
     }
 }
 
-/// Serves `routes` on `listener` until `shutdown` is ready. Then no connection is accepted any more, requests
-/// that were begun have `Limits::drain` to finish, and what is left is dropped.
+/// Serves `routes` on `listener` until `shutdown` completes. Then it accepts no more connections, gives open requests
+/// the time `Limits::drain` to finish, and drops the rest.
 pub async fn run(
     listener: Listener,
     routes: impl Into<Routes>,
@@ -96,13 +96,13 @@ pub async fn run(
 
 /// Serves the connections of one listener.
 struct HttpServer {
-    /// How usual connections are config.
+    /// The config of ordinary connections.
     usual: ConnectionConfig,
-    /// How connections of the reserve are config.
+    /// The config of reserved connections.
     reserve: Option<ConnectionConfig>,
 }
 
-/// How a connection is config.
+/// The router, protocol settings and timeouts of a connection.
 struct ConnectionConfig {
     router: Router,
     builder: Builder<TokioExecutor>,
@@ -171,7 +171,7 @@ async fn encrypt(mut stream: TcpStream, tls: &Tls, limit: Duration) -> io::Resul
     }
 }
 
-/// Sends a response, and reads what still comes for a moment: a plain close would reset the connection before the
+/// Sends a response, then reads and discards input for a moment: closing at once would reset the connection before the
 /// client has read the response.
 async fn send_and_close(stream: &mut TcpStream, text: &[u8]) -> io::Result<()> {
     stream.write_all(text).await?;
@@ -209,18 +209,18 @@ where
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = heads.idle_for(config.idle_timeout) => None,
-        // An error means that the server has gone already.
+        // An error means that the server no longer exists.
         _ = closing.wait_for(|closing| *closing) => None,
     };
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            // What was begun is finished, and nothing new is taken.
+            // Open requests are finished, and no new ones are accepted.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    // An error here is about the peer, whose requests were counted by their receiver.
+    // An error here concerns only the peer; its requests were counted by their receiver.
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
@@ -232,7 +232,7 @@ fn builder(peer: HalfClose, idle: Duration) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .half_close(peer == HalfClose::Sender)
-        // The stream itself watches heads that have begun; this bounds the wait for their first byte.
+        // `TimeoutStream` times request heads that have begun; this bounds the wait for their first byte.
         .header_read_timeout(idle)
         .max_buf_size(HEAD_BYTES);
     builder

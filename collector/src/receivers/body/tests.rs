@@ -1,4 +1,4 @@
-//! Bodies: what arrives, in which pieces, how fast, and how much of it is kept.
+//! Tests of collecting bodies: their pieces, their pace, and the memory permits they hold.
 
 use super::*;
 use crate::receivers::test_support::{Fake, Script, Step};
@@ -27,7 +27,7 @@ async fn run(
     Ok((body, room.iter().map(OwnedSemaphorePermit::num_permits).sum()))
 }
 
-/// Collects; afterwards all room must have been given back.
+/// Collects a body and checks that all permits were released afterwards.
 async fn check(
     bounds: Bounds,
     steps: impl IntoIterator<Item = Step>,

@@ -1,4 +1,4 @@
-//! Content encodings, as senders spell them.
+//! Tests of content types and encodings, as senders spell them.
 
 use super::*;
 use http::HeaderValue;

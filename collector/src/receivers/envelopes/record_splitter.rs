@@ -1,8 +1,8 @@
 //! Splits a body into records: lines, the elements of one array, or values written over several lines.
 //!
-//! Nothing is parsed here and nothing is copied: records are slices of the body, and what is wrong inside one
-//! is found by whoever reads it. What must always hold: the work is linear in the body, and a broken record
-//! costs as few of its neighbours as can be known.
+//! Nothing is copied: records are slices of the body, and errors inside a record are found when it is parsed later.
+//! What must always hold: the work is linear in the size of the body, and a broken record invalidates as few of its
+//! neighbours as possible.
 
 pub(in crate::receivers) mod json_scanner;
 
@@ -12,10 +12,10 @@ use json_scanner::{Found, element, value};
 use memchr::memchr;
 use serde::de::IgnoredAny;
 
-/// The word that rejected text is counted by; the same as the classifier's.
+/// The reason under which rejected text is counted; it is the same as the classifier's.
 const NOT_JSON: &str = "not_json";
 
-/// Hands every record of `body` over.
+/// Passes every record of `body` to `records`.
 pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let start = blank(body);
@@ -28,7 +28,7 @@ pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(),
     Ok(())
 }
 
-/// How many bytes of white space `bytes` starts with.
+/// Returns the number of bytes of white space at the start of `bytes`.
 fn blank(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(bytes.len())
 }
@@ -37,20 +37,20 @@ fn is_blank(bytes: &[u8]) -> bool {
     blank(bytes) == bytes.len()
 }
 
-/// From `start` to the end of its line, and what follows.
+/// Returns the bytes from `start` to the end of its line, and the rest of the body.
 fn line_at(body: &[u8], start: usize) -> (&[u8], &[u8]) {
     let rest = body.get(start..).unwrap_or_default();
     rest.split_at(memchr(b'\n', rest).unwrap_or(rest.len()))
 }
 
-/// An array that fills one line, with more lines after it: a log of batches, not one array.
+/// Returns true if an array fills one line and more lines follow: the body is then a log of batches, not one array.
 fn starts_line_of_many(body: &[u8], start: usize) -> bool {
     let (line, rest) = line_at(body, start);
     !is_blank(rest) && value(line).is_some_and(|end| is_blank(line.get(end..).unwrap_or_default()))
 }
 
-/// An object that begins on one line and ends on another: pretty-printed JSON, one object or several. A line
-/// that was merely cut short must not be taken for the beginning of one, hence the parser.
+/// Returns true if an object begins on one line and ends on another: the body is then pretty-printed JSON, one object
+/// or several. The object is parsed so that a line that was merely cut short is not taken for the beginning of one.
 fn starts_over_lines(body: &[u8], start: usize) -> bool {
     let (line, rest) = line_at(body, start);
     if is_blank(rest) || value(line).is_some() {
@@ -61,7 +61,7 @@ fn starts_over_lines(body: &[u8], start: usize) -> bool {
     object.is_some_and(|object| serde_json::from_slice::<IgnoredAny>(object).is_ok())
 }
 
-/// One record a line. Blank lines are no records, but count.
+/// Passes each line on as a record. Blank lines are not records, but they count in the line numbers.
 pub(super) fn lines(mut rest: &[u8], first: u64, records: &mut impl RecordConsumer) {
     let mut number = first;
     while !rest.is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn lines(mut rest: &[u8], first: u64, records: &mut impl RecordConsum
     }
 }
 
-/// One value after another, each over as many lines as it likes. What does not end is read line by line.
+/// Passes values on one after another, each over any number of lines. A value that does not end is read line by line.
 fn values(body: &[u8], records: &mut impl RecordConsumer) {
     let mut at = 0;
     let mut number = 1;
@@ -95,8 +95,8 @@ fn values(body: &[u8], records: &mut impl RecordConsumer) {
     }
 }
 
-/// The elements of the array that starts at `start`. One that cannot be told apart from its neighbours is
-/// handed over with them, and rejected with them.
+/// Passes on the elements of the array that starts at `start`. An element that cannot be separated from its neighbours
+/// is passed on together with them, and rejected together with them.
 fn array(body: &[u8], start: usize, records: &mut impl RecordConsumer) {
     let mut at = start + 1;
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! The head of a request for `/v1/envelopes`: content type, encoding, parameters and key.
+//! Parses the head of a request for `/v1/envelopes`: content type, encoding, parameters and idempotency key.
 
 use super::{Form, LINES, RequestHead};
 use crate::pipeline::{Defaults, IdempotencyKey};
@@ -11,7 +11,7 @@ use classifier::Dialect;
 use http::request::Parts;
 use http::{HeaderMap, Uri};
 
-/// A body without a content type is read like `text/plain`: by what it holds.
+/// The content types for which the form is detected. A body without one is read like `text/plain`.
 const TYPES: [&str; 7] = [
     "application/x-ndjson",
     "application/json",
@@ -28,7 +28,7 @@ const PARAMETERS: [(&str, Set); 3] =
 
 type Set = fn(&mut Defaults, String) -> Result<(), Rejection>;
 
-/// Names are cut at this length further on; here they are refused, since a sender can still mend them.
+/// The longest name. Later stages truncate longer names; here they are rejected, because the sender can still fix them.
 const NAME_BYTES: usize = 256;
 const KEY_BYTES: usize = 255;
 
@@ -45,7 +45,7 @@ pub(super) fn read(head: &Parts, limits: &Limits) -> Result<RequestHead, Rejecti
     })
 }
 
-/// How the body is to be read, by its content type.
+/// Returns the form in which the body is read, by its content type.
 fn form(headers: &HeaderMap) -> Result<Form, Rejection> {
     let given = media_type(headers);
     if TYPES.contains(&given.as_str()) {

@@ -1,4 +1,4 @@
-//! The answers of `/v1/envelopes`: JSON, with what was rejected line by line.
+//! The responses of `/v1/envelopes`: JSON that lists the rejected lines.
 
 use crate::counters::CategoryCounts;
 use crate::pipeline::IngestResponse;
@@ -16,7 +16,7 @@ struct Taken<'a> {
     events: u64,
     unrecognized: u64,
     rejected: Vec<Line<'a>>,
-    /// Only when the list was cut.
+    /// Present only if the list was truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected_count: Option<u64>,
     /// The events by category, if there are any.
@@ -51,7 +51,7 @@ impl<'a> Error<'a> {
     }
 }
 
-/// 200, or 400 when there was something and none of it could be read.
+/// Builds the response to a processed request: 200, or 400 if records were sent and all of them were rejected.
 pub(super) fn taken(answer: &IngestResponse) -> Response {
     let unreadable = (answer.accepted == 0 && answer.rejected_count > 0)
         .then(|| Rejection::new(RejectionReason::Unreadable, "nothing in the body could be read"));
@@ -75,7 +75,7 @@ pub(in crate::receivers) fn refused(rejection: &Rejection) -> Response {
     http_response::refused(rejection, JSON, to_json(&Refused { error: Error::of(rejection) }))
 }
 
-/// Structs of numbers and texts cannot fail to be written; an empty body would say so.
+/// Serializes a response. Structs of numbers and strings cannot fail to serialize; if one did, the body would be empty.
 fn to_json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The answers of `/v1/envelopes`, and what its head may say.
+//! Tests of the responses of `/v1/envelopes`, and of the request heads that it accepts.
 
 use crate::counters::CategoryCounts;
 use crate::pipeline::{Encoding, IngestResponse, RejectedRecord};
@@ -18,7 +18,7 @@ fn post(uri: &str, headers: &[(&str, &str)]) -> Request<Body> {
     request.body(Body::from("{}")).unwrap()
 }
 
-/// Refused before the pipeline: this status and this text, counted once.
+/// Checks that a request is rejected before the pipeline, with this reason and message, and counted once.
 async fn check_refused(request: Request<Body>, reason: RejectionReason, part: &str) {
     let fake = Fake::default();
     let response = call(fake.routers().http, request).await;

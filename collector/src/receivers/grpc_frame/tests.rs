@@ -1,4 +1,4 @@
-//! gRPC frames: whole, cut, too long, and wrongly marked.
+//! Tests of gRPC frames that are complete, truncated, too long, or have a wrong flag.
 
 use super::*;
 

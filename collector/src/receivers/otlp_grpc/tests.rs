@@ -1,4 +1,4 @@
-//! OTLP over gRPC: statuses, trailers, and what is refused before it is read.
+//! Tests of OTLP over gRPC: statuses, trailers, and rejections before a message is read.
 
 use super::*;
 use crate::pipeline::{Encoding, RejectedRecord};
@@ -53,7 +53,7 @@ async fn the_flag_decides_whether_a_message_is_compressed() {
     }
 }
 
-/// Refused with headers alone: code, text, and `RetryInfo` only when a retry can help.
+/// Checks a rejection in headers only: its code, its message, and `RetryInfo` only if a retry can help.
 async fn check_refused(fake: &Fake, request: Request<Body>, code: i32, retry: Option<Duration>) {
     let what = request.uri().to_string();
     let response = call(fake.routers().grpc, request).await;
@@ -102,7 +102,7 @@ async fn what_is_refused_before_the_pipeline() {
     }
 }
 
-/// A prefix; reading on would be a failure.
+/// Returns a body that consists of a prefix; reading further fails the test.
 fn announced(prefix: &'static [u8]) -> Body {
     Body::new(Script::of([Step::Data(prefix), Step::Panic]))
 }

@@ -1,4 +1,4 @@
-//! OTLP over HTTP: content types, statuses, partial success.
+//! Tests of OTLP over HTTP: content types, statuses, partial success.
 
 use crate::pipeline::{Encoding, IngestResponse, RejectedRecord};
 use crate::receivers::test_support::{Fake, bytes, call, json};
@@ -61,7 +61,7 @@ async fn partial_success_is_told() {
     );
 }
 
-/// Rejections of the pipeline: status, type, `Retry-After` and the body, for every reason there is.
+/// Checks status, content type, `Retry-After` and body of the pipeline's rejections, for every reason.
 #[tokio::test]
 async fn refusals_are_a_status_in_the_type_of_the_request() {
     for reason in RejectionReason::ALL {

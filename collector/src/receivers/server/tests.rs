@@ -1,4 +1,4 @@
-//! Against a running server: what only a socket shows.
+//! Tests against a running server, of behaviour that needs a socket.
 
 use super::*;
 use crate::receivers::test_support::Fake;
@@ -57,7 +57,7 @@ async fn send(address: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// What the server says until it hangs up.
+/// Returns everything that the server sends until it closes the connection.
 async fn said(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
@@ -65,7 +65,7 @@ async fn said(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// One answer of a connection that stays open.
+/// Reads one response of a connection that stays open.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 4096];
     let count = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await.unwrap().unwrap();
@@ -80,7 +80,7 @@ async fn answers_and_stays_open_while_idle() {
     let server = start(fake.routers().http, limits()).await;
     let mut stream = send(server.address, GOOD).await;
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
-    // Idle for longer than a head may take: that bound is for heads that have begun.
+    // The connection is idle for longer than the head timeout, which applies only to heads that have begun.
     sleep(Duration::from_millis(300)).await;
     stream.write_all(GOOD.as_bytes()).await.unwrap();
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
@@ -96,7 +96,7 @@ async fn slow_heads_are_cut_off() {
         let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut Vec::new())).await.expect(begun);
         assert!(begin.elapsed() < Duration::from_secs(1), "{begun:?}");
     }
-    // Nor does a byte now and then help, not even after a good request.
+    // Sending a byte now and then does not help either, not even after a valid request.
     let mut stream = send(server.address, GOOD).await;
     answer(&mut stream).await;
     let begin = Instant::now();
@@ -133,7 +133,7 @@ async fn a_sender_that_hangs_up_is_counted_once() {
     assert_eq!(fake.room.available_permits(), fake.limits.inflight_bytes >> 10);
 }
 
-/// A sender that writes all of a body that was refused unread still gets to see why.
+/// A sender that writes the whole of a body that was rejected unread still receives the reason.
 #[tokio::test]
 async fn a_refusal_reaches_a_sender_that_writes_on() {
     let server = start(Fake::default().routers().http, limits()).await;
@@ -269,7 +269,7 @@ async fn a_reset_stream_is_counted() {
     assert_eq!(fake.refused(), [(Source::OtlpTraces, RejectionReason::Gone)]);
 }
 
-/// A peer that answers pings and asks for nothing holds no connection for ever; one that asks in time keeps it.
+/// A peer that only answers pings cannot hold a connection forever; one that sends requests in time keeps it.
 #[tokio::test]
 async fn idle_http2_connections_are_closed() {
     let limits = Limits { idle_timeout: Duration::from_millis(300), ..limits() };

@@ -1,10 +1,10 @@
-//! A connection's stream, `timeout_stream` for senders that hold it without sending.
+//! The stream of a connection, with timeouts for peers that hold it without sending or reading.
 //!
-//! hyper times a head from the moment a connection falls idle, so one bound would have to serve both the idle
-//! and the slow. Here a head is timed from its first byte. And when hyper closes a connection whose sender is
-//! still writing (a body that was refused unread), what still comes is read and dropped for a moment: a plain
-//! close would reset the connection, and the sender would never see why it was refused. A peer that does not read what
-//! it is sent is let go after a while.
+//! hyper times a request head from the moment a connection becomes idle, so one timeout would have to serve both idle
+//! and slow peers. Here a head is timed from its first byte. When hyper closes a connection whose sender is still
+//! writing (a body that was rejected unread), further input is read and discarded for a moment: closing at once would
+//! reset the connection, and the sender would never see the reason. A peer that does not read its responses is
+//! disconnected after a while.
 
 use std::io;
 use std::pin::Pin;
@@ -15,20 +15,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How HTTP/2 begins.
+/// The first bytes of every HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A closed connection is read for this long, or this much, so that its answer is seen.
+/// A closed connection is read for at most this time and this many bytes, so that the peer can read its response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
 
-/// Requests of one connection: how many were begun, and how many of those were answered.
+/// The number of requests of one connection that were begun, and the number that were answered.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
     begun: AtomicU64,
     answered: AtomicU64,
 }
 
-/// A request that is being answered.
+/// An open request; it counts as answered when this is dropped.
 pub(super) struct RequestGuard(Arc<OpenRequests>);
 
 impl OpenRequests {
@@ -37,7 +37,7 @@ impl OpenRequests {
         RequestGuard(Arc::clone(self))
     }
 
-    /// Is ready when no request is open and none was begun for this long, or up to twice as long.
+    /// Waits until no request is open and none has begun for at least `idle`, and at most twice that.
     pub(super) async fn idle_for(&self, idle: Duration) {
         loop {
             let before = self.begun();
@@ -63,12 +63,12 @@ impl Drop for RequestGuard {
     }
 }
 
-/// What the peer speaks.
+/// The protocol of the peer.
 enum DetectedProtocol {
-    /// So many bytes of the preface came, and nothing else.
+    /// Only this many bytes of the HTTP/2 preface have arrived so far.
     Unknown(usize),
     Http1,
-    /// Its frames are `timeout_stream` by hyper's pings.
+    /// HTTP/2, for which hyper's pings detect silent peers.
     Http2,
 }
 
@@ -77,14 +77,14 @@ pub(super) struct TimeoutStream<S> {
     spoken: DetectedProtocol,
     head_timeout: Duration,
     heads: Arc<OpenRequests>,
-    /// The requests that had begun when we last looked: one more means that a head is complete.
+    /// The number of requests that had begun at the last check: an increase means that a head is complete.
     begun: u64,
-    /// Runs while a head is overdue; boxed because hyper wants streams that can move.
+    /// The timer of an incomplete request head; boxed because hyper requires streams that are `Unpin`.
     overdue: Option<Pin<Box<Sleep>>>,
     lingering: Option<LingeringClose>,
-    /// How long the peer may leave what we write unread.
+    /// The longest time that a write may wait for the peer to read.
     stall_timeout: Duration,
-    /// Runs while it does.
+    /// The timer of a write that waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -100,7 +100,7 @@ impl<S> TimeoutStream<S> {
         stall_timeout: Duration,
         heads: Arc<OpenRequests>,
     ) -> Self {
-        // A new connection has nothing to be idle about: its first head is due now.
+        // A new connection must send its first head at once, so the timer starts now.
         let overdue = Some(Box::pin(sleep(head_timeout)));
         Self {
             stream,
@@ -115,7 +115,7 @@ impl<S> TimeoutStream<S> {
         }
     }
 
-    /// A head that is complete is not overdue.
+    /// Stops the timer of the head if a request has begun since the last check.
     fn look(&mut self) {
         let begun = self.heads.begun();
         if begun != self.begun {
@@ -134,7 +134,7 @@ impl<S> TimeoutStream<S> {
         )))
     }
 
-    /// What became of a write: an error when the peer has not read for too long.
+    /// Returns the result of a write, or an error if the peer has not read for too long.
     fn unless_stalled<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -150,7 +150,8 @@ impl<S> TimeoutStream<S> {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read what it is sent")))
     }
 
-    /// `came` was read: the timer of its head starts, unless it belongs to a request that is being answered.
+    /// Processes bytes that were read: starts the timer of a request head, unless a request is open or the peer uses
+    /// HTTP/2.
     fn note(&mut self, came: &[u8]) {
         if let DetectedProtocol::Unknown(seen) = self.spoken {
             self.spoken = match PREFACE.get(seen..).and_then(|rest| rest.get(..came.len().min(rest.len()))) {
@@ -226,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
 }
 
 impl LingeringClose {
-    /// Ready when the peer has closed its side too, or has had its time.
+    /// Completes when the peer has closed its side too, or the limit of time or bytes is reached.
     fn poll(&mut self, stream: &mut (impl AsyncRead + Unpin), cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scrap = [0; 16 << 10];
         while self.left > 0 && self.until.as_mut().poll(cx).is_pending() {

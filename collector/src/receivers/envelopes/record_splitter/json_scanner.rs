@@ -1,11 +1,11 @@
 //! Finds where JSON values end, without parsing them: only brackets and strings matter.
 //!
-//! Brackets are kept on a stack of bits, so there is no recursion and no allocation. Deeper than the stack,
-//! brackets are only counted; nothing that deep is accepted further on.
+//! Brackets are kept on a stack of bits, so there is no recursion and no allocation. Brackets deeper than the stack are
+//! only counted; later stages reject JSON of that depth.
 
 use memchr::memchr3;
 
-/// What ended an element.
+/// The token that ended an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// A comma: another element follows.
@@ -16,7 +16,7 @@ pub(super) enum Found {
     End,
 }
 
-/// Where the element of an array ends, and what ended it.
+/// Returns the offset at which an element of an array ends, and the token that ended it.
 pub(super) fn element(bytes: &[u8]) -> (usize, Found) {
     let mut open = Open::default();
     let mut at = 0;
@@ -35,7 +35,7 @@ pub(super) fn element(bytes: &[u8]) -> (usize, Found) {
     (bytes.len(), Found::End)
 }
 
-/// The length of the object or list that `bytes` starts with, when it ends and its strings do.
+/// Returns the length of the object or list at the start of `bytes`; `None` if it or one of its strings is not closed.
 pub(in crate::receivers) fn value(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -62,8 +62,8 @@ pub(in crate::receivers) fn value(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// From the quote at `start` to the last byte of its string, and whether it was closed: a raw line break is
-/// not allowed in a string, so one that meets it was cut short, and the text goes on outside of it.
+/// Returns the offset of the last byte of the string that starts at `start`, and true if it is closed. JSON forbids raw
+/// line breaks in strings, so a string that reaches one was cut short, and scanning continues outside of it.
 fn string(bytes: &[u8], start: usize) -> (usize, bool) {
     let mut at = start + 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr3(b'"', b'\\', b'\n', rest)) {
@@ -77,12 +77,12 @@ fn string(bytes: &[u8], start: usize) -> (usize, bool) {
     (bytes.len(), false)
 }
 
-/// Open brackets: a bit each, 1 for a list.
+/// The stack of open brackets: one bit each, 1 for a list.
 #[derive(Default)]
 struct Open {
     kinds: u128,
     depth: u32,
-    /// Brackets deeper than the stack.
+    /// The number of open brackets that are deeper than the stack.
     beyond: usize,
 }
 
@@ -104,7 +104,7 @@ impl Open {
         self.depth += 1;
     }
 
-    /// Closes the innermost bracket of this kind and what was left open inside it; nothing when there is none.
+    /// Closes the innermost open bracket of this kind and all brackets inside it; does nothing if there is none.
     fn pop(&mut self, list: bool) {
         if self.beyond > 0 {
             self.beyond -= 1;

@@ -1,10 +1,10 @@
-//! Bodies of every form, and where their records begin and end.
+//! Tests of the record boundaries in bodies of every form.
 
 use super::*;
 use crate::receivers::record_consumer::test_consumer::TestConsumer;
 use proptest::prelude::*;
 
-/// The records of `body`, and the places of what was rejected here.
+/// Checks the records of `body`, and the numbers of the records that the splitter rejects.
 fn check(body: &str, expected: &[(u64, &str)], rejected: &[u64]) {
     let mut records = TestConsumer::default();
     read(body.as_bytes(), &mut records).unwrap();
@@ -85,7 +85,7 @@ fn depth_beyond_the_stack_is_counted() {
     check(&format!("[{deep},1]"), &[(1, &deep), (2, "1")], &[]);
 }
 
-/// A piece of a log may start with anything: it stays a piece of a log.
+/// A piece of a log may start with any bytes, and must still be read line by line.
 #[test]
 fn strict_lines_are_lines_whatever_they_start_with() {
     for first in ["[INFO] starting", "[INFO starting", "[1,2]", "{", "[{\"a\":1},"] {
@@ -122,7 +122,7 @@ proptest! {
         let _ = read(body.as_bytes(), &mut TestConsumer::default());
     }
 
-    /// What JSON writers write comes back element by element, however it is laid out.
+    /// The output of a JSON writer is split into its elements, compact or pretty-printed.
     #[test]
     fn elements_come_back(texts in proptest::collection::vec(".{0,20}", 1..20), pretty: bool) {
         let values: Vec<_> = texts.iter().map(|text| serde_json::json!({"t": [text, {"x": text}]})).collect();
