@@ -4,7 +4,6 @@
 //! succeed, days are busier than nights, every service has a caller, a session and a version, and some events span
 //! several calls: quotas are used up and reset, a release is bad until it is fixed, callers retry in vain or correct
 //! their request, operations are denied and then confirmed, a token is replayed, a client probes for a newer protocol.
-//! request, operations are denied and then confirmed, a token is replayed, a client probes for a newer protocol.
 //!
 //! `cast` lists the services of the world, `services` and the dialects have the templates, `releases` and `rhythm` give
 //! the versions and the load at a time, and `scenes` has the events.

@@ -1,11 +1,11 @@
-//! `faultline classify`: lines in, one JSON event a line out, or a summary of them. Stores nothing.
+//! `faultline classify` reads lines, and prints one JSON event per line, or a summary. It stores nothing.
 //!
-//! What always holds: memory is bounded, whatever the input is; results that a chunk of input yields are
-//! written before more input is waited for, so that it can follow a live log; what could not be read is
-//! reported or counted, never dropped in silence.
+//! Invariants: memory is bounded, whatever the input is; the results of a chunk of input are written before more input
+//! is read, so that the command can follow a live log; lines that cannot be read are reported or counted, never dropped
+//! silently.
 //!
-//! Event ids are made from the number of the file among the arguments and the number of the line in it, so
-//! the same files in the same order give the same ids on every run.
+//! Event ids are derived from the position of the file among the arguments and the number of the line in it, so the
+//! same files in the same order give the same ids on every run.
 
 mod lines;
 mod sink;
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the origin that every record of an input has.
+    /// Returns the origin of the records of an input, without their identity.
     fn origin<'o>(&'o self, source: &'o str, arrival: i64) -> RecordOrigin<'o> {
         RecordOrigin {
             source: Some(source),
@@ -93,18 +93,19 @@ impl Arguments {
     }
 }
 
-/// The place of a record: the file's number, then the line's. The same on every run, and never twice in one.
+/// Returns the identity of a record: the number of the file, then that of the line. It is unique within a run, and the
+/// same on every run.
 fn identity(file: usize, line: u64) -> u128 {
     (file as u128) << 64 | u128::from(line)
 }
 
-/// One of the dialects that have a registry file.
+/// Returns a parser for the dialects that have a registry file.
 pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
     PossibleValuesParser::new(Dialect::REGISTERED.map(Dialect::as_str))
         .try_map(|word| Dialect::from_name(&word).ok_or("no such dialect"))
 }
 
-/// Reads all inputs. `arrival` is the time, in microseconds since 1970, for records that tell none.
+/// Runs the command. `arrival` is the time, in microseconds since 1970, of records that do not have one.
 pub(crate) fn run(arguments: &Arguments, arrival: i64) -> anyhow::Result<ExitCode> {
     let registry = registry::load(arguments.registry.as_deref())?;
     let limits = Limits::default();
@@ -137,24 +138,24 @@ struct ClassifyRun<'r> {
     arrival: i64,
     max_line_bytes: usize,
     classifier: Classifier,
-    /// What the current input said before: replies are paired with requests of the same input only.
+    /// The requests seen so far in the current input; replies are paired with requests of the same input only.
     tracker: RequestTracker,
     sink: EventSink,
     progress: Progress,
     style: OutputStyle,
-    /// Inputs that could not be opened or read to their end.
+    /// The number of inputs that could not be opened or read to their end.
     failed_inputs: usize,
 }
 
 impl ClassifyRun<'_> {
-    /// A terminal that waits should say what for.
+    /// Prints a hint if the command waits for lines from a terminal.
     fn print_stdin_hint(&self, inputs: &[Input]) {
         if !self.arguments.quiet && inputs.iter().any(Input::is_stdin) && io::stdin().is_terminal() {
             terminal::print_note("reading lines from the keyboard; end with Ctrl-D, or give a FILE");
         }
     }
 
-    /// Reads one input to its end. An error is one of our output: there is no point in going on.
+    /// Reads one input to its end. An error is one of writing the output, after which it is pointless to continue.
     fn read(&mut self, index: usize, input: &Input) -> io::Result<()> {
         let progress = self.progress.handle();
         progress.set_input(input);
@@ -179,7 +180,7 @@ impl ClassifyRun<'_> {
         }
     }
 
-    /// Classifies every line that is there, and writes what they yield.
+    /// Classifies every line in the buffer, and writes the results.
     fn classify_lines(
         &mut self,
         lines: &mut LineReader<impl io::Read>,
@@ -201,7 +202,7 @@ impl ClassifyRun<'_> {
         self.flush(input)
     }
 
-    /// Writes what has gathered, with the progress bar out of the way where both would meet.
+    /// Writes the pending output, without the progress bar on the screen if both go to a terminal.
     fn flush(&mut self, input: &Input) -> io::Result<()> {
         let Self { progress, sink, style, .. } = self;
         progress.tick();
@@ -221,7 +222,7 @@ impl ClassifyRun<'_> {
         self.progress.suspend(|| terminal::print_error(sentence));
     }
 
-    /// Prints the summary and the notes, and says how it went.
+    /// Prints the summary and the notes, and returns the exit code.
     fn finish(self) -> anyhow::Result<ExitCode> {
         self.progress.finish();
         let stats = &self.sink.stats;

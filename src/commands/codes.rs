@@ -1,6 +1,6 @@
-//! `faultline codes`: the registry as a list, one code explained, or what an unknown code would be taken for.
+//! `faultline codes` lists the registry, explains one code, or says how an unknown code would be classified.
 //!
-//! What always holds: what is printed is what classification uses, for both read the same registry.
+//! Invariant: the output matches what classification does, since both read the same registry.
 
 mod explain;
 mod formats;
@@ -77,17 +77,17 @@ fn category() -> impl TypedValueParser<Value = Category> {
         .try_map(|word| Category::from_payload(&word).ok_or("no such category"))
 }
 
-/// One entry, and whose it is.
+/// A registry entry with the name of its dialect.
 #[derive(Debug, Clone, Copy)]
 struct Code<'r> {
     dialect: &'static str,
     entry: &'r Entry,
-    /// For an operator's entry, when it applies.
+    /// The operator's entry with its condition, if the entry comes from an operator.
     operator: Option<&'r OperatorEntry>,
 }
 
 impl Code<'_> {
-    /// True when `text` is its code, its canonical code or what its dialect calls it.
+    /// Returns true when `text` is the code, the canonical code or the native name of the entry.
     fn matches(&self, text: &str) -> bool {
         let Entry { code, name, canonical, .. } = self.entry;
         code == text || canonical == text || is_same_name(name, text)
@@ -99,19 +99,19 @@ impl Code<'_> {
     }
 }
 
-/// A code as classification reads it: trimmed, and `-32603.0` is `-32603`.
+/// Returns a code in the form that classification uses: trimmed, and `-32603.0` as `-32603`.
 fn normalised(code: &str) -> &str {
     let code = code.trim();
     code.strip_suffix(".0").filter(|number| number.parse::<i64>().is_ok()).unwrap_or(code)
 }
 
-/// `Tool not found` and `TOOL_NOT_FOUND` are one name.
+/// Returns true when two names differ only in case and separators, such as `Tool not found` and `TOOL_NOT_FOUND`.
 fn is_same_name(a: &str, b: &str) -> bool {
     let words = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], " ");
     words(a) == words(b)
 }
 
-/// Every code, those of an operator last.
+/// Returns every code, with those of an operator last.
 fn all_codes(registry: &Registry) -> Vec<Code<'_>> {
     let shipped = registry.entries().iter();
     let shipped = shipped.map(|entry| Code { dialect: entry.dialect.as_str(), entry, operator: None });

@@ -1,6 +1,6 @@
-//! `faultline completions`: what a shell needs to complete our commands, made from the arguments themselves.
+//! `faultline completions` prints a shell completion script, which is generated from the definition of the arguments.
 //!
-//! The script is made in memory first: the generator cannot report a closed pipe, a write of our own can.
+//! The script is generated in memory first, because the generator panics if a write fails, as on a closed pipe.
 
 use crate::cli::terminal;
 use crate::commands::Cli;

@@ -1,10 +1,10 @@
-//! `faultline dashboards`: the Grafana dashboards of this version, listed or written as files.
+//! `faultline dashboards` lists the Grafana dashboards of this version, or writes them as files.
 //!
-//! Each is a short file in `dashboards/grafana/source`, and `style.toml` there is what all of them share: colours, thresholds,
-//! variables, links, pieces of queries. The functions below turn them into Grafana's JSON, and nothing else does.
+//! Each dashboard is a short file in `dashboards/grafana/source`, and `style.toml` there has what they share: colours,
+//! thresholds, variables, links, fragments of queries. The modules below turn them into Grafana's JSON.
 //!
-//! What always holds: the same sources give the same bytes; a name that is not there (a metric, a colour, a link) is a
-//! mistake that says where it is.
+//! Invariants: the same sources give the same bytes; an unknown name (of a metric, a colour, a link) is an error that
+//! names its location.
 
 mod document;
 mod layout;

@@ -1,10 +1,10 @@
-//! Cuts what a reader gives into lines.
+//! Splits the bytes of a reader into lines.
 //!
-//! Lines are cut out of one buffer of a fixed size, so a line of gigabytes, or a small file that unpacks to one, costs no
-//! more memory than any other.
+//! The lines are slices of one buffer of a fixed size, so a line of gigabytes, or a small file that decompresses to
+//! one, needs no more memory than any other.
 //!
-//! What always holds: every line is handed out once, in order, and a line that does not fit is handed out as
-//! [`Line::TooLong`] instead, so that line numbers stay right.
+//! Invariant: every line is returned once, in order, and a line that does not fit is returned as [`Line::TooLong`]
+//! instead, so that line numbers stay correct.
 
 use crate::cli::input::{LINE_SLACK, READ_BYTES};
 use std::io::{self, Read};
@@ -12,37 +12,37 @@ use std::io::{self, Read};
 /// One line, without its newline.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// All of it.
+    /// The whole line.
     Complete(&'a [u8]),
-    /// More than may be held; it was passed over.
+    /// A line that is longer than the limit, and was skipped.
     TooLong,
 }
 
-/// Cuts what a reader gives into lines. Call [`fill`](Self::fill), then [`next_line`](Self::next_line) until
-/// there is none, and so on.
+/// Splits the bytes of a reader into lines. Call [`fill`](Self::fill), then [`next_line`](Self::next_line) until it
+/// returns `None`, and repeat.
 pub(super) struct LineReader<R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// The start of the part of the buffer that is not handed out yet.
+    /// The start of the part of the buffer that has not been returned yet.
     start: usize,
     end: usize,
-    /// Up to here no newline was found: an unfinished line is not searched twice.
+    /// The position up to which no newline was found, so that an unfinished line is not searched twice.
     searched: usize,
     max_line_bytes: usize,
-    /// Inside a line that was given up.
+    /// True while the reader is inside a line that is too long.
     skipping: bool,
     ended: bool,
 }
 
 impl<R: Read> LineReader<R> {
-    /// Lines of up to `max_line_bytes` bytes.
+    /// Creates a reader of lines of up to `max_line_bytes` bytes.
     pub(super) fn new(reader: R, max_line_bytes: usize) -> Self {
         let max_line_bytes = max_line_bytes + LINE_SLACK;
         let buffer = vec![0; max_line_bytes + READ_BYTES].into_boxed_slice();
         Self { reader, buffer, start: 0, end: 0, searched: 0, max_line_bytes, skipping: false, ended: false }
     }
 
-    /// Reads once; false at the end. This is where a live source makes us wait.
+    /// Reads once, and returns false at the end of the input. This call blocks while a live source has no data.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -64,7 +64,7 @@ impl<R: Read> LineReader<R> {
         Ok(true)
     }
 
-    /// The next line that is there whole; at the end also one without a newline.
+    /// Returns the next complete line in the buffer. At the end of the input, the last line needs no newline.
     pub(super) fn next_line(&mut self) -> Option<Line<'_>> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]) {
             let line = self.start..self.searched + at;

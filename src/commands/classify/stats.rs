@@ -1,11 +1,12 @@
-//! Counters of every run, whatever is printed: lines, events, calls, and unusable lines.
+//! Counters of every run, whatever the output: lines, events, calls, and unusable lines.
 
 use crate::cli::terminal::format_count;
 use classifier::{Call, Outcome, UnrecognizedReason};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Unreadable lines that are reported in full; the rest are counted. A wrong file would flood the terminal.
+/// The number of unreadable lines that are reported in full; the others are counted. A wrong file would flood the
+/// terminal.
 const MAX_REPORTED: u64 = 100;
 
 /// The counts of one run.
@@ -13,15 +14,15 @@ const MAX_REPORTED: u64 = 100;
 pub(super) struct RunStats {
     pub(super) lines: u64,
     pub(super) events: u64,
-    /// Calls by how they went.
+    /// The calls by their outcome.
     pub(super) succeeded: u64,
     pub(super) input_required: u64,
     pub(super) pending: u64,
     pub(super) failed: u64,
     pub(super) hidden: u64,
-    /// Events whose own time is unreadable or far ahead.
+    /// The number of events whose own timestamp is unreadable or far in the future.
     pub(super) bad_timestamps: u64,
-    /// Records that could not be used, by reason.
+    /// The number of records that could not be used, by reason.
     unreadable: BTreeMap<&'static str, u64>,
     unrecognized: BTreeMap<&'static str, u64>,
 }
@@ -37,20 +38,20 @@ impl RunStats {
         }
     }
 
-    /// Counts a record that could not be used; true when it is to be reported in full.
+    /// Counts a record that could not be used. Returns true when it is to be reported in full.
     pub(super) fn count_unusable(&mut self, reason: UnrecognizedReason) -> bool {
         let list = if reason.is_unreadable() { &mut self.unreadable } else { &mut self.unrecognized };
         *list.entry(reason.as_str()).or_default() += 1;
         reason.is_unreadable() && total(&self.unreadable) <= MAX_REPORTED
     }
 
-    /// The line that stands for the reports that were left out.
+    /// Returns the note that replaces the omitted reports.
     pub(super) fn unreported(&self) -> Option<String> {
         let rest = total(&self.unreadable).checked_sub(MAX_REPORTED).filter(|&rest| rest > 0)?;
         Some(format!("... and {} that could not be read", format_count(rest, "more line")))
     }
 
-    /// True when there was input, but nothing in it that could be read.
+    /// Returns true when there was input, but none of it could be read.
     pub(super) fn nothing_was_readable(&self) -> bool {
         let calls = self.succeeded + self.input_required + self.pending + self.failed + self.hidden;
         let readable = self.events + calls + total(&self.unrecognized);
@@ -62,7 +63,7 @@ fn total(counts: &BTreeMap<&'static str, u64>) -> u64 {
     counts.values().sum()
 }
 
-/// The note at the end of a run.
+/// Formats the note at the end of a run.
 impl fmt::Display for RunStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", format_count(self.lines, "line"))?;

@@ -1,7 +1,7 @@
 //! Counts events by category, code and service, and by group, for `classify --summary`.
 //!
-//! What always holds: a hostile or merely large log cannot make this grow without end. A table stops taking
-//! new keys at a bound, and counts what comes after as one row, `(other)`.
+//! Invariant: a hostile or merely large log cannot make the tables grow without bound. A table accepts no new keys once
+//! it reaches its limit, and counts further events in one row, `(other)`.
 
 mod tables;
 
@@ -9,9 +9,9 @@ use classifier::{Category, Event, EventKind};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Distinct keys that are told apart, in each table.
+/// The maximum number of distinct keys in each table.
 const MAX_KEYS: usize = 100_000;
-/// The part of a template that is kept: as much as a terminal shows.
+/// The number of characters of a template that are kept, which is about what a terminal shows.
 const TEMPLATE_CHARS: usize = 160;
 
 /// The number of events, and of hidden ones.
@@ -28,7 +28,7 @@ impl Counts {
     }
 }
 
-/// A code of a service.
+/// The events with one code from one service.
 #[derive(Debug)]
 struct CodeRow {
     category: Category,
@@ -37,7 +37,7 @@ struct CodeRow {
     counts: Counts,
 }
 
-/// Events that are alike, and one of them.
+/// The events with one fingerprint, described by the first of them.
 #[derive(Debug)]
 struct Group {
     fingerprint: u64,
@@ -48,12 +48,12 @@ struct Group {
     counts: Counts,
 }
 
-/// A map that stops taking new keys at a bound.
+/// A map that accepts no new keys once it has reached its limit.
 #[derive(Debug)]
 struct BoundedMap<K, V> {
     rows: HashMap<K, V>,
     limit: usize,
-    /// The events that came when the table was full.
+    /// The events that arrived when the table was full.
     other: Counts,
 }
 
@@ -67,14 +67,14 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 }
 
-/// Everything that is counted.
+/// All counts of the summary.
 #[derive(Debug)]
 pub(super) struct Summary {
     kinds: HashMap<EventKind, u64>,
     categories: HashMap<Category, Counts>,
     codes: BoundedMap<String, CodeRow>,
     groups: BoundedMap<u64, Group>,
-    /// The key of a code and a service; kept, so that an event costs no allocation.
+    /// The key of a code and a service. The buffer is reused, so that an event needs no allocation.
     key: String,
 }
 
@@ -107,7 +107,7 @@ impl Summary {
         let Self { codes, key, .. } = self;
         key.clear();
         key.push_str(&event.canonical);
-        // Cannot stand in a canonical code, so no two pairs share a key.
+        // A canonical code cannot contain this character, so no two pairs share a key.
         key.push('\0');
         key.push_str(event.context.service.as_deref().unwrap_or_default());
         if !codes.rows.contains_key(key.as_str()) {

@@ -1,16 +1,16 @@
-//! One code, with what every dialect means by it side by side.
+//! The explanation of one code, with its meanings in all dialects side by side.
 
 use super::{Code, formats};
 use crate::cli::terminal::{self, OutputStyle, cell};
 use classifier::registry::{DetailField, MessageTemplate, OperatorEntry};
 use comfy_table::{ContentArrangement, Row};
 
-/// The width when nothing says how wide a line may be.
+/// The width of the table if stdout is not a terminal.
 const DEFAULT_WIDTH: u16 = 120;
-/// Meanings next to each other; with more, their sentences would break after every word.
+/// The number of meanings next to each other. With more, their sentences would wrap after every word.
 const CODES_PER_TABLE: usize = 4;
 
-/// A table with a column for each meaning; several of them when there are too many meanings for one.
+/// Returns a table with a column for each meaning, or several tables if there are too many meanings for one.
 pub(super) fn side_by_side(codes: &[Code<'_>], style: OutputStyle) -> String {
     let tables: Vec<String> = codes.chunks(CODES_PER_TABLE).map(|codes| columns(codes, style)).collect();
     tables.join("\n")
@@ -63,7 +63,7 @@ fn field(field: &DetailField) -> String {
     format!("{}{}", field.name, if field.optional { "?" } else { "" })
 }
 
-/// Returns what an operator's entry replaces, and under which condition.
+/// Describes the codes that an operator's entry replaces, and its condition.
 fn mapping(own: &OperatorEntry) -> String {
     let statuses = own.maps_from_http.iter().map(|status| format!("HTTP {status}"));
     let mut parts: Vec<String> = own.maps_from.iter().cloned().chain(statuses).collect();

@@ -5,15 +5,15 @@ use crate::cli::terminal::{self, OutputStyle, cell, sanitize};
 use classifier::registry::{MessageTemplate, Origin};
 use serde_json::{Value, json};
 
-/// The columns of the CSV form, in this order for good: scripts depend on it.
+/// The columns of the CSV format. Their order must never change, since scripts depend on it.
 const CSV_HEADER: &str =
     "dialect,code,name,canonical,category,severity,retryable,recovery,http_status,description";
 
-/// Columns that a narrow terminal does without, the first to go first; CSV and JSON have them all.
+/// The columns that are hidden on a narrow terminal, the first to hide first; CSV and JSON have them all.
 const HIDE_ORDER: [usize; 5] = [7, 6, 4, 5, 2];
 
-/// A table for a person. The category is the first word of the canonical code, and a name that is the code
-/// again tells nothing: both would only take room.
+/// Returns a table for a terminal. It has no category, which is the first word of the canonical code, and no name that
+/// equals the code, since both would only take up space.
 pub(super) fn table(codes: &[Code<'_>], style: OutputStyle) -> String {
     let headings = ["DIALECT", "CODE", "NAME", "CANONICAL", "SEVERITY", "RETRY", "RECOVERY", "HTTP"];
     let mut table = style.table(&headings);
@@ -42,7 +42,7 @@ pub(super) fn table(codes: &[Code<'_>], style: OutputStyle) -> String {
     terminal::render_table(&table)
 }
 
-/// Returns whether a retry can help, as a word.
+/// Returns a word that says if a retry can help.
 pub(super) fn retry(retryable: Option<bool>) -> &'static str {
     match retryable {
         Some(true) => "yes",
@@ -55,7 +55,7 @@ pub(super) fn status(code: &Code<'_>) -> String {
     code.entry.http_status.map(|status| status.to_string()).unwrap_or_default()
 }
 
-/// Comma-separated values.
+/// Formats codes as comma-separated values.
 pub(super) fn csv(codes: &[Code<'_>]) -> String {
     let mut text = format!("{CSV_HEADER}\n");
     for code in codes {
@@ -81,7 +81,7 @@ pub(super) fn csv(codes: &[Code<'_>]) -> String {
     text
 }
 
-/// A CSV field, in quotes where RFC 4180 asks for them.
+/// Returns a CSV field, in quotes where RFC 4180 requires them.
 fn quote_csv(field: &str) -> String {
     let field = sanitize(field);
     if field.contains([',', '"', '\n', '\r']) {
@@ -91,7 +91,8 @@ fn quote_csv(field: &str) -> String {
     }
 }
 
-/// A JSON list, one code a line, with its fields in the order of the CSV columns and the rest behind.
+/// Formats codes as a JSON list with one code per line. The fields are in the order of the CSV columns, followed by the
+/// rest.
 pub(super) fn json(codes: &[Code<'_>]) -> String {
     let objects: Vec<String> = codes.iter().map(|code| format!("\n  {}", object(code))).collect();
     let mut text =
@@ -127,7 +128,7 @@ fn object(code: &Code<'_>) -> String {
             ("line", json!(own.line)),
         ]);
     }
-    // The keys are ours and need no escaping; written by hand, since a map would sort them.
+    // The keys are constants that need no escaping. The object is written by hand, since a map would sort the keys.
     let fields: Vec<String> =
         fields.iter().map(|(key, value): &(_, Value)| format!("\"{key}\":{value}")).collect();
     format!("{{{}}}", fields.join(","))

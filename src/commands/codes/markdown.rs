@@ -1,4 +1,4 @@
-//! The whole registry as a page for people: `docs/codes.md` is this, and a test fails when it is not.
+//! The whole registry as a page of documentation, `docs/codes.md`; a test fails when that file is not up to date.
 
 use classifier::Registry;
 use classifier::registry::{DialectInfo, Entry, Origin};
@@ -16,7 +16,7 @@ message. The last two are guesses, and their events are marked `inferred`. Stron
 that one project registers counts only where something else supports it.
 ";
 
-/// The page, for the registry as it ships.
+/// Returns the page for the built-in registry.
 pub(super) fn write(registry: &Registry) -> String {
     let mut page = String::from(HEADER);
     categories(&mut page, registry);
@@ -31,7 +31,7 @@ pub(super) fn write(registry: &Registry) -> String {
 fn row(page: &mut String, cells: &[&str]) {
     page.push('|');
     for cell in cells {
-        // A bar would end the cell.
+        // A bar in the text would end the cell.
         let cell = cell.replace('|', "\\|");
         let _ = if cell.is_empty() { write!(page, " |") } else { write!(page, " {cell} |") };
     }
@@ -153,7 +153,7 @@ fn inference(page: &mut String, registry: &Registry) {
     }
 }
 
-/// Returns the first phrases of a row, and how many more it has.
+/// Returns the first phrases of a row, and the number of further ones.
 fn first_phrases(phrases: &[String]) -> String {
     const SHOWN: usize = 6;
     let shown = phrases.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -6,12 +6,12 @@ use classifier::registry::Range;
 use classifier::{Category, Registry};
 use std::collections::BTreeMap;
 
-/// Suggestions that are shown; more would be a list.
+/// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 5;
-/// Numbers this close to another are suggested.
+/// The maximum distance between a number and a suggested one.
 const NEARBY_NUMBERS: u64 = 5;
 
-/// All that can be said. `filtered_out` are entries of the code that the options left out.
+/// Explains a code that is not listed. `filtered_out` are entries of the code that do not match the options.
 pub(super) fn explain_unknown(
     code: &str,
     filtered_out: &[Code<'_>],
@@ -42,7 +42,7 @@ pub(super) fn explain_unknown(
     lines.join("\n  ")
 }
 
-/// A number is taken for what its range says, and ranges belong to dialects.
+/// Explains a number by the ranges that contain it, each of which belongs to a dialect.
 fn by_range(number: i64, registry: &Registry) -> Vec<String> {
     let mut ranges: Vec<&Range> =
         registry.ranges().iter().filter(|range| range.numbers.contains(&number)).collect();
@@ -53,7 +53,7 @@ fn by_range(number: i64, registry: &Registry) -> Vec<String> {
     ranges.into_iter().map(in_range).collect()
 }
 
-/// The explanation of a code that neither a range nor a prefix knows.
+/// The explanation of a code that matches neither a range nor a prefix.
 const UNCLASSIFIED: &str =
     "It would be UNKNOWN, unless the payload names a category, a status or a telling message";
 
@@ -68,7 +68,7 @@ fn in_range(range: &Range) -> String {
     }
 }
 
-/// A name is taken for what its prefix says; it may also be a word of another list.
+/// Explains a name by its prefix; it may also be a category or an audit event.
 fn by_name(code: &str, registry: &Registry) -> String {
     if Category::from_name(code).is_some() {
         return format!("It is a category; list its codes with: faultline codes --category {code}");
@@ -85,7 +85,7 @@ fn by_name(code: &str, registry: &Registry) -> String {
     }
 }
 
-/// Names that differ by a few letters, or numbers next to it, nearest first.
+/// Returns similar names or nearby numbers, the nearest first.
 fn suggestions(code: &str, known: &[Code<'_>]) -> Vec<String> {
     let number = code.parse::<i64>().ok();
     let mut suggestions: BTreeMap<(u64, String), ()> = BTreeMap::new();
@@ -109,16 +109,16 @@ fn suggestions(code: &str, known: &[Code<'_>]) -> Vec<String> {
     suggestions.into_keys().map(|(_, name)| name).take(MAX_SUGGESTIONS).collect()
 }
 
-/// Returns the distance of two names, if it is small enough to be a typing error.
+/// Returns the edit distance of two names, if it is small enough for a typing error.
 fn typo_distance(wanted: &str, name: &str) -> Option<u64> {
     let longest = wanted.chars().count().max(name.chars().count());
-    // A name much longer than any of ours is no slip, and measuring it would take its time.
+    // A name much longer than any in the registry is not a typing error, and computing the distance would be slow.
     let edit_distance =
         (longest <= 100).then(|| edit_distance(&wanted.to_ascii_lowercase(), &name.to_ascii_lowercase()))?;
     (edit_distance <= longest.div_ceil(4)).then_some(edit_distance as u64)
 }
 
-/// Letters to change, add or drop to get from one to the other.
+/// Returns the number of letters to change, add or remove to turn one text into the other.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

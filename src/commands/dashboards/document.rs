@@ -1,14 +1,14 @@
-//! All dashboards together, and one of them as Grafana's document.
+//! The set of all dashboards, and one of them as a Grafana document.
 
 use super::source::{Annotation, Dashboard, Kind, Panel, Style, Variable, VariableKind};
 use super::{layout, link, panel, query, variable, words};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value, json};
 
-/// The version of Grafana's dashboard schema that this is written in: that of Grafana 12, which 11 and 13 read too.
+/// The version of Grafana's dashboard schema that is written: that of Grafana 12, which 11 and 13 also read.
 const SCHEMA_VERSION: u64 = 41;
 
-/// The tag of every dashboard; the links at the top find the others by it.
+/// The tag of every dashboard; the links at the top of a dashboard find the others by it.
 const TAG: &str = "faultline";
 
 const STYLE: &str = include_str!("../../../dashboards/grafana/source/style.toml");
@@ -23,7 +23,7 @@ const SOURCES: [(&str, &str); 6] = [
     ("health", include_str!("../../../dashboards/grafana/source/health.toml")),
 ];
 
-/// All dashboards, and what they share.
+/// All dashboards, and the style that they share.
 pub(super) struct DashboardSet {
     pub(super) style: Style,
     pub(super) collector: String,
@@ -31,7 +31,7 @@ pub(super) struct DashboardSet {
 }
 
 impl DashboardSet {
-    /// The dashboards of this version, for a collector at this address.
+    /// Loads the dashboards of this version, for a collector at this address.
     pub(super) fn open(collector: &str) -> anyhow::Result<Self> {
         let style = toml::from_str(STYLE).with_context(|| file("style"))?;
         let read = |(name, text): (&'static str, &str)| {
@@ -46,13 +46,13 @@ impl DashboardSet {
         &self.dashboards
     }
 
-    /// A dashboard by the name of its file.
+    /// Returns a dashboard by the name of its file.
     pub(super) fn dashboard(&self, name: &str) -> anyhow::Result<&Dashboard> {
         let found = self.dashboards.iter().find(|(known, _)| *known == name);
         found.map(|(_, dashboard)| dashboard).ok_or_else(|| anyhow!("there is no dashboard '{name}'"))
     }
 
-    /// The variables of a dashboard, by the names that its queries know them by.
+    /// Returns the variables of a dashboard, with the names that its queries use.
     pub(super) fn variables<'b>(
         &'b self,
         dashboard: &'b Dashboard,
@@ -64,7 +64,7 @@ impl DashboardSet {
         })
     }
 
-    /// A dashboard as the text of a file.
+    /// Returns a dashboard as the text of a file.
     pub(super) fn json(&self, name: &str) -> anyhow::Result<String> {
         let dashboard = self.dashboard(name)?;
         let document = self.document(dashboard).with_context(|| file(name))?;
@@ -89,7 +89,7 @@ impl DashboardSet {
             "tags": [TAG],
             "schemaVersion": SCHEMA_VERSION,
             "version": 1,
-            // What is changed by hand would be lost with the next version.
+            // Manual changes would be lost with the next version.
             "editable": false,
             "graphTooltip": 1,
             "fiscalYearStartMonth": 0,
@@ -133,13 +133,14 @@ impl DashboardSet {
         }))
     }
 
-    /// A colour by what it means.
+    /// Returns a colour by its name in the style.
     pub(super) fn colour(&self, name: &str) -> anyhow::Result<&str> {
         let found = self.style.colours.get(name);
         found.map(String::as_str).ok_or_else(|| anyhow!("style.toml has no colour '{name}'"))
     }
 
-    /// The collector's variable, which links to the runbook go by.
+    /// Returns the URL of an alert's section in the runbook, relative to the variable that holds the collector's
+    /// address.
     pub(super) fn runbook(&self, alert: &str) -> anyhow::Result<String> {
         let is_collector = |(_, variable): &(&String, &Variable)| variable.kind == VariableKind::Collector;
         let found = self.style.variables.iter().find(is_collector);
@@ -167,7 +168,7 @@ fn file(name: &str) -> String {
     format!("dashboards/grafana/source/{name}.toml")
 }
 
-/// The other dashboards, with the same time and the same choices; and the runbook.
+/// Returns links to the other dashboards, which keep the time range and the variables, and to the runbook.
 fn links_at_the_top() -> Value {
     let others = json!({
         "title": "Dashboards", "type": "dashboards", "url": "", "icon": "dashboard", "tooltip": "", "tags": [TAG],
@@ -176,7 +177,8 @@ fn links_at_the_top() -> Value {
     json!([others, link::outside("Runbook", "${collector}/runbook")])
 }
 
-/// Notes that people make in Grafana, which every dashboard of its own has as well.
+/// Returns the annotation query for the notes that users make in Grafana, which every dashboard made in Grafana also
+/// has.
 fn grafanas_own_annotations() -> Value {
     json!({
         "name": "Annotations & Alerts",
@@ -189,7 +191,7 @@ fn grafanas_own_annotations() -> Value {
     })
 }
 
-/// The same value with the keys of its objects in order, whatever features `serde_json` was built with.
+/// Returns the same value with the keys of its objects sorted, whatever features `serde_json` was built with.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(object) => {

@@ -1,9 +1,9 @@
-//! The layout of panels: side by side in their order, in rows that are as high as their highest panel.
+//! The layout of panels: side by side in order, in rows that are as high as their highest panel.
 
-/// The width of a dashboard.
+/// The number of grid columns of a dashboard.
 pub(super) const COLUMNS: u64 = 24;
 
-/// A place on the grid.
+/// A position and a size on the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GridPosition {
     pub(super) x: u64,
@@ -12,7 +12,7 @@ pub(super) struct GridPosition {
     pub(super) height: u64,
 }
 
-/// The places of panels of these widths and heights.
+/// Returns the positions of panels with these widths and heights.
 pub(super) fn positions(sizes: impl Iterator<Item = [u64; 2]>) -> Vec<GridPosition> {
     let (mut x, mut y, mut highest) = (0, 0, 0);
     let position = |[width, height]: [u64; 2]| {

@@ -1,11 +1,11 @@
-//! Where a click leads: another dashboard with the same time and data sources, the runbook, or anywhere else.
+//! Links to another dashboard with the same time and data sources, to the runbook, or to any other address.
 
 use super::document::DashboardSet;
 use super::source::{Dashboard, Link, VariableKind};
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 
-/// Links of the style, from a dashboard.
+/// Returns the links with these names in the style, as seen from a dashboard.
 pub(super) fn links(set: &DashboardSet, from: &Dashboard, names: &[String]) -> anyhow::Result<Vec<Value>> {
     let link = |name: &String| {
         let link = set.style.links.get(name);
@@ -30,7 +30,7 @@ fn url(set: &DashboardSet, from: &Dashboard, link: &Link) -> anyhow::Result<Stri
     }
 }
 
-/// The data sources that both dashboards let one choose.
+/// Returns the URL parameters of the data source variables that both dashboards have.
 fn shared_data_sources(set: &DashboardSet, from: &Dashboard, to: &Dashboard) -> anyhow::Result<Vec<String>> {
     let mut shared = Vec::new();
     for variable in set.variables(from) {
@@ -42,7 +42,7 @@ fn shared_data_sources(set: &DashboardSet, from: &Dashboard, to: &Dashboard) -> 
     Ok(shared)
 }
 
-/// Links from a panel's corner to the runbook.
+/// Returns the links from a panel's corner to the runbook.
 pub(super) fn to_runbook(set: &DashboardSet, alerts: &[String]) -> anyhow::Result<Vec<Value>> {
     let link = |alert: &String| {
         let (title, url) = (format!("Runbook: {alert}"), set.runbook(alert)?);
@@ -51,7 +51,7 @@ pub(super) fn to_runbook(set: &DashboardSet, alerts: &[String]) -> anyhow::Resul
     alerts.iter().map(link).collect()
 }
 
-/// A link to what is no dashboard, with everything that Grafana has about one.
+/// Returns a link to something other than a dashboard, with all the fields that Grafana stores.
 pub(super) fn outside(title: &str, url: &str) -> Value {
     json!({
         "title": title, "type": "link", "url": url, "icon": "doc", "tooltip": "", "tags": [], "asDropdown": false,

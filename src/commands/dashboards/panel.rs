@@ -1,4 +1,4 @@
-//! One panel as Grafana keeps it: its place, its queries, and what it looks like.
+//! One panel in Grafana's JSON: its position, its queries, and its appearance.
 
 use super::document::DashboardSet;
 use super::layout::GridPosition;
@@ -67,7 +67,8 @@ fn defaults(set: &DashboardSet, dashboard: &Dashboard, panel: &Panel) -> anyhow:
     Ok(Value::Object(defaults))
 }
 
-/// Thresholds of the style. Grafana would take some of its own, so those who want none get one that is nothing.
+/// Returns thresholds of the style. Without a name it returns a single neutral step, since Grafana would otherwise add
+/// its own.
 pub(super) fn thresholds(set: &DashboardSet, name: Option<&str>) -> anyhow::Result<Value> {
     let Some(name) = name else {
         let neutral = set.colour("neutral")?;
@@ -79,7 +80,8 @@ pub(super) fn thresholds(set: &DashboardSet, name: Option<&str>) -> anyhow::Resu
     Ok(json!({"mode": "absolute", "steps": steps.collect::<anyhow::Result<Vec<_>>>()?}))
 }
 
-/// By the thresholds, or one for all, or one for each name, which is then the same everywhere.
+/// Returns the colour mode: a fixed colour, the thresholds, or a colour derived from the name of each series, which is
+/// the same in every panel.
 fn colour(set: &DashboardSet, panel: &Panel) -> anyhow::Result<Value> {
     Ok(match (&panel.colour, &panel.thresholds) {
         (Some(colour), _) => json!({"mode": "fixed", "fixedColor": set.colour(colour)?}),
@@ -107,7 +109,7 @@ fn custom(panel: &Panel) -> Option<Value> {
     }
 }
 
-/// The known colours of known names, and the columns of a table.
+/// Returns the overrides for the series in the palettes, and for the columns of a table.
 fn overrides(set: &DashboardSet, dashboard: &Dashboard, panel: &Panel) -> anyhow::Result<Vec<Value>> {
     let mut overrides = Vec::new();
     for name in &panel.palettes {
@@ -125,7 +127,7 @@ fn overrides(set: &DashboardSet, dashboard: &Dashboard, panel: &Panel) -> anyhow
     Ok(overrides)
 }
 
-/// The colours of a palette's names.
+/// Returns the names in a palette with their colours.
 pub(super) fn palette<'b>(
     set: &'b DashboardSet,
     name: &str,

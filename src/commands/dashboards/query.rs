@@ -6,10 +6,10 @@ use super::words;
 use anyhow::bail;
 use serde_json::{Value, json};
 
-/// A kind of data source, and the variable that chooses one.
+/// A kind of data source, and the variable that selects one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DataSource {
-    /// The plugin. PostgreSQL's is called so since Grafana 10.2; `postgres` is an alias.
+    /// The plugin. `postgres` is an older alias of PostgreSQL's, which has this name since Grafana 10.2.
     plugin: &'static str,
     variable: &'static str,
 }
@@ -25,7 +25,7 @@ impl DataSource {
     }
 }
 
-/// The one data source of a panel's queries.
+/// Returns the data source of a panel's queries, which must all have the same one.
 pub(super) fn data_source(queries: &[Query]) -> anyhow::Result<DataSource> {
     let is_sql = |query: &Query| query.sql.is_some();
     match queries {
@@ -35,12 +35,12 @@ pub(super) fn data_source(queries: &[Query]) -> anyhow::Result<DataSource> {
     }
 }
 
-/// Grafana's letter for the query at a place.
+/// Returns Grafana's letter for the query at an index.
 pub(super) fn letter(index: usize) -> String {
     char::from(b'A' + u8::try_from(index % 26).unwrap_or(0)).to_string()
 }
 
-/// A query as Grafana keeps it.
+/// Returns a query in Grafana's JSON.
 pub(super) fn json(set: &DashboardSet, kind: Kind, query: &Query, index: usize) -> anyhow::Result<Value> {
     let expand = |text: &str| words::expand(text, &set.style.fragments);
     match (&query.promql, &query.sql) {

@@ -1,6 +1,6 @@
-//! What is written in `dashboards/grafana/source/*.toml`, as it is written: one type for each kind of table there.
+//! The format of `dashboards/grafana/source/*.toml`, with one type for each kind of table.
 //!
-//! What always holds: a key that means nothing here is a mistake, with its line.
+//! Invariant: an unknown key is an error that names its line.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Dashboard {
-    /// Never changes: links and bookmarks name it.
+    /// The identifier of the dashboard. It must never change, since links and bookmarks contain it.
     pub(super) uid: String,
     pub(super) title: String,
     pub(super) about: String,
@@ -17,20 +17,20 @@ pub(super) struct Dashboard {
     pub(super) from: String,
     /// The refresh interval.
     pub(super) refresh: String,
-    /// Which alerts are about it: what `@alerts` stands for in annotations.
+    /// The label matcher for the alerts that concern this dashboard, which replaces `@alerts` in annotations.
     pub(super) alerts: String,
-    /// Variables of the style, in the order in which they are shown.
+    /// The names of variables of the style, in the order in which they are shown.
     pub(super) variables: Vec<String>,
     pub(super) panel: Vec<Panel>,
 }
 
-/// One panel, or the heading of those that follow it.
+/// One panel, or the heading of the panels that follow it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Panel {
     pub(super) title: String,
     pub(super) kind: Kind,
-    /// The description in the panel's corner: what it shows, and what to make of it.
+    /// The description in the panel's corner: what it shows, and how to read it.
     #[serde(default)]
     pub(super) about: String,
     /// Width and height; a dashboard is 24 wide.
@@ -40,32 +40,32 @@ pub(super) struct Panel {
     pub(super) decimals: Option<u64>,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
-    /// Thresholds of the style, which colour values.
+    /// The name of thresholds of the style, which colour values.
     pub(super) thresholds: Option<String>,
-    /// Palettes of the style, which colour series by their names.
+    /// The names of palettes of the style, which colour series by their names.
     #[serde(default)]
     pub(super) palettes: Vec<String>,
-    /// One colour of the style for everything.
+    /// The name of a colour of the style, which is used for all series.
     pub(super) colour: Option<String>,
-    /// Series stand on each other.
+    /// True if the series are stacked.
     #[serde(default)]
     pub(super) stacked: bool,
-    /// Counts of steps, rather than what goes on between them.
+    /// True if the graph has bars, for counts in each step, rather than lines.
     #[serde(default)]
     pub(super) bars: bool,
     /// The text that is shown when there is no data.
     pub(super) empty: Option<String>,
-    /// Alerts whose headings in the runbook are about this.
+    /// The alerts whose sections in the runbook concern this panel.
     #[serde(default)]
     pub(super) runbook: Vec<String>,
-    /// Links of the style, from every value.
+    /// The names of links of the style, which every value gets.
     #[serde(default)]
     pub(super) links: Vec<String>,
     /// The column that a table is sorted by, the largest first.
     pub(super) sort: Option<String>,
     #[serde(default)]
     pub(super) query: Vec<Query>,
-    /// The columns of a table, in their order; others are not shown.
+    /// The columns of a table, in order; other columns are not shown.
     #[serde(default)]
     pub(super) column: Vec<Column>,
 }
@@ -86,7 +86,7 @@ pub(super) enum Kind {
     Table,
 }
 
-/// A question of a panel, in PromQL or in SQL.
+/// A query of a panel, in PromQL or in SQL.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Query {
@@ -94,7 +94,7 @@ pub(super) struct Query {
     pub(super) sql: Option<String>,
     /// The name of each series.
     pub(super) legend: Option<String>,
-    /// Only of now, rather than of every step.
+    /// True if only the current value is queried, rather than one for every step.
     #[serde(default)]
     pub(super) now: bool,
 }
@@ -119,20 +119,20 @@ pub(super) struct Column {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Style {
-    /// Colours by what they mean.
+    /// The colours by their meaning.
     pub(super) colours: BTreeMap<String, String>,
-    /// The colour of each of a few known names.
+    /// The palettes: each maps known names to colours.
     pub(super) palettes: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) thresholds: BTreeMap<String, Vec<Step>>,
-    /// Pieces of queries.
+    /// The fragments of queries.
     pub(super) fragments: BTreeMap<String, String>,
     pub(super) variables: BTreeMap<String, Variable>,
     pub(super) links: BTreeMap<String, Link>,
-    /// The annotations in every graph.
+    /// The annotations of every graph.
     pub(super) annotation: Vec<Annotation>,
 }
 
-/// From this value on, this colour; the first step has no value.
+/// A step of thresholds: values from `from` on have this colour. The first step has no `from`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
@@ -140,26 +140,26 @@ pub(super) struct Step {
     pub(super) colour: String,
 }
 
-/// A variable that can be chosen at the top of a dashboard.
+/// A variable that the user can set at the top of a dashboard.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Variable {
     pub(super) kind: VariableKind,
-    /// Its name, when it is not the one that the style has it under.
+    /// The name in queries, if it differs from the key in the style.
     pub(super) name: Option<String>,
     pub(super) label: String,
     /// The plugin of a data source.
     pub(super) plugin: Option<String>,
-    /// The data source that is chosen when nobody chooses, by its uid and its name.
+    /// The uid and the title of the data source that is selected by default.
     pub(super) uid: Option<String>,
     pub(super) title: Option<String>,
     pub(super) promql: Option<String>,
     pub(super) sql: Option<String>,
-    /// Only values that this matches can be chosen.
+    /// A regular expression that filters the values that can be selected.
     pub(super) only: Option<String>,
-    /// The value that stands for all values, if all can be chosen.
+    /// The value that represents all values, if all can be selected.
     pub(super) all: Option<String>,
-    /// The palette whose names can be chosen.
+    /// The palette whose names can be selected.
     pub(super) palette: Option<String>,
 }
 
@@ -175,28 +175,28 @@ pub(super) enum VariableKind {
     Palette,
     /// A text that the user types.
     Text,
-    /// The address of the collector, which `--collector` gives.
+    /// The address of the collector, given by `--collector`.
     Collector,
 }
 
-/// A link.
+/// A link to a dashboard or to another address.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
     pub(super) title: String,
     /// Another dashboard, by the name of its file, with the same time and data sources.
     pub(super) to: Option<String>,
-    /// Variables that keep their values there.
+    /// The variables whose values the target keeps.
     #[serde(default)]
     pub(super) keep: Vec<String>,
-    /// Values of its variables.
+    /// The values of variables of the target.
     #[serde(default)]
     pub(super) with: BTreeMap<String, String>,
     /// Any other address.
     pub(super) url: Option<String>,
 }
 
-/// A query whose answers are marks in time.
+/// A query whose results are marked in graphs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Annotation {

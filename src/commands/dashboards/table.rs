@@ -1,13 +1,13 @@
 //! The columns of a table: their order, names, units, colours and links.
 //!
-//! A column keeps the name that the answer has for it, so that links can refer to it; only what is shown is another.
+//! A column keeps the field name of the query result, so that links can refer to it; only the displayed title differs.
 
 use super::document::DashboardSet;
 use super::source::{Column, Dashboard, Kind, Panel};
 use super::{link, panel};
 use serde_json::{Map, Value, json};
 
-/// One row for each set of labels, and the columns in their order. SQL answers are as they should be already.
+/// Returns transformations that yield one row for each set of labels, with the columns in order. SQL results need none.
 pub(super) fn transformations(panel: &Panel) -> Vec<Value> {
     if panel.kind != Kind::Table || panel.query.iter().any(|query| query.sql.is_some()) {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn column(set: &DashboardSet, dashboard: &Dashboard, column: &Column)
     Ok(json!({"matcher": {"id": "byName", "options": column.field}, "properties": properties}))
 }
 
-/// The colours of a palette's names, for cells that hold one of them.
+/// Returns a value mapping that colours cells which contain a name of a palette.
 fn mapping(set: &DashboardSet, palette: &str) -> anyhow::Result<Value> {
     let mut options = Map::new();
     for (index, (name, colour)) in panel::palette(set, palette)?.enumerate() {
@@ -64,7 +64,7 @@ fn mapping(set: &DashboardSet, palette: &str) -> anyhow::Result<Value> {
     Ok(json!({"type": "value", "options": options}))
 }
 
-/// By the name that is shown, as Grafana has it.
+/// Returns the sort order of the table. Grafana identifies the column by its displayed name.
 pub(super) fn sorted_by(panel: &Panel) -> Vec<Value> {
     let column = panel.column.iter().find(|column| Some(&column.field) == panel.sort.as_ref());
     let name = |column: &Column| column.title.clone().unwrap_or_else(|| column.field.clone());

@@ -7,13 +7,13 @@ use super::words;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-/// Not shown: nobody has to choose it.
+/// Grafana's value for a hidden variable.
 const HIDDEN: u64 = 2;
-/// Asked again whenever the time changes.
+/// Grafana's value for a query that runs again whenever the time range changes.
 const WITH_THE_TIME: u64 = 2;
-/// In alphabetical order, whatever the case.
+/// Grafana's value for alphabetical order without regard to case.
 const ALPHABETICAL: u64 = 5;
-/// What Grafana calls a query of the form `label_values(...)`.
+/// Grafana's type of a query of the form `label_values(...)`.
 const LABEL_VALUES: u64 = 1;
 
 pub(super) fn json(set: &DashboardSet, name: &str, variable: &Variable) -> anyhow::Result<Value> {
@@ -73,7 +73,7 @@ fn query(set: &DashboardSet, variable: &Variable) -> anyhow::Result<Value> {
     Ok(json)
 }
 
-/// Several of a few known names, or all of them.
+/// Returns a variable for which the user selects several names of a palette, or all.
 fn palette(set: &DashboardSet, variable: &Variable) -> anyhow::Result<Value> {
     let palette = variable.palette.as_deref().and_then(|name| set.style.palettes.get(name));
     let names: Vec<&str> =

@@ -1,16 +1,16 @@
-//! Words in queries that stand for something else: `@EVENTS` is a metric, by the name of its constant in
-//! `collector::metrics::names`; `@services` a piece of a query, from the style.
+//! Expansion of words in queries: `@EVENTS` becomes the name of a metric, given by its constant in
+//! `collector::metrics::names`, and `@services` becomes a fragment of a query, given in the style.
 //!
-//! So a metric that is renamed is renamed in one place, and one that does not exist is a mistake here.
+//! So a metric is renamed in one place, and a reference to one that does not exist is an error.
 
 use anyhow::bail;
 use collector::metrics::names;
 use std::collections::BTreeMap;
 
-/// Fragments may name others, so deep and no deeper.
+/// The maximum depth to which fragments may refer to others.
 const MAX_DEPTH: u8 = 4;
 
-/// A query with every word in it replaced.
+/// Returns a query with every such word replaced.
 pub(super) fn expand(query: &str, fragments: &BTreeMap<String, String>) -> anyhow::Result<String> {
     expand_to_depth(query, fragments, MAX_DEPTH)
 }
@@ -35,7 +35,8 @@ fn expand_to_depth(query: &str, fragments: &BTreeMap<String, String>, depth: u8)
     Ok(text)
 }
 
-/// The word at the start of a text. One in capitals ends before `_bucket` and the like, which belong to the metric.
+/// Returns the word at the start of a text. A word in capitals ends before a suffix such as `_bucket`, which belongs to
+/// the metric.
 fn first_word(text: &str) -> &str {
     let is_capital = text.starts_with(|c: char| c.is_ascii_uppercase());
     let belongs =

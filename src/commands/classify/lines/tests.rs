@@ -1,10 +1,11 @@
-//! Lines are handed out once and in order, however the bytes arrive, and long ones are not held.
+//! Tests that lines are returned once and in order, however the bytes arrive, and that long lines are not kept in
+//! memory.
 
 use super::*;
 use proptest::prelude::*;
 use std::io::Cursor;
 
-/// Gives a few bytes at a time, as a pipe may.
+/// A reader that returns a few bytes at a time, as a pipe may.
 struct SlowReader<'a> {
     rest: &'a [u8],
     step: usize,
@@ -20,7 +21,7 @@ impl Read for SlowReader<'_> {
     }
 }
 
-/// Every line; `None` is one that was too long.
+/// Returns every line; `None` is one that was too long.
 fn lines(bytes: &[u8], step: usize, max_line_bytes: usize) -> Vec<Option<Vec<u8>>> {
     let mut lines = LineReader::new(SlowReader { rest: bytes, step }, max_line_bytes);
     let mut all = Vec::new();
@@ -35,7 +36,8 @@ fn lines(bytes: &[u8], step: usize, max_line_bytes: usize) -> Vec<Option<Vec<u8>
     all
 }
 
-/// What it should be, held in memory. A line too long that arrives in one piece is left to the classifier.
+/// Returns the expected lines, computed in memory. A line that is too long and arrives in one piece is left to the
+/// classifier.
 fn expected(bytes: &[u8], max_line_bytes: usize) -> Vec<Option<Vec<u8>>> {
     let mut all: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
     if all.last().is_some_and(|last| last.is_empty()) {

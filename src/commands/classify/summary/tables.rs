@@ -1,4 +1,4 @@
-//! What `classify --summary` prints: two sentences, bars by category on a terminal, and two tables.
+//! The output of `classify --summary`: a few sentences, bars by category on a terminal, and two tables.
 
 use super::super::stats::RunStats;
 use super::{CodeRow, Counts, Group, Summary};
@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use std::cmp::Reverse;
 
 impl Summary {
-    /// The whole summary; `top` bounds the rows of each table, and 0 does not.
+    /// Returns the whole summary. `top` limits the rows of each table; 0 means no limit.
     pub(in super::super) fn text(&self, stats: &RunStats, top: usize, style: OutputStyle) -> String {
         let mut text = self.sentences(stats);
         if stats.events == 0 {
@@ -102,8 +102,8 @@ impl Summary {
     }
 }
 
-/// Leaves the room of a terminal to the templates: what is copied from the table stays in one piece, and where
-/// there is little room, the code is in the table above.
+/// Leaves the space of a terminal to the templates. Group ids, which users copy, are never wrapped; on a narrow
+/// terminal the code is hidden, since the table above has it.
 fn constrain_columns(table: &mut Table, style: OutputStyle) {
     let is_narrow = style.terminal && table.width().is_some_and(|width| width < 110);
     for (index, constraint) in [(0, ColumnConstraint::ContentWidth), (1, ColumnConstraint::Hidden)] {
@@ -113,12 +113,12 @@ fn constrain_columns(table: &mut Table, style: OutputStyle) {
     }
 }
 
-/// A name, or a sign that there is none: an empty cell would leave columns hard to tell apart.
+/// Returns a cell with a name, or a dash if it is empty, because empty cells make columns hard to tell apart.
 fn name_cell(name: &str) -> Cell {
     cell(if name.is_empty() { "-" } else { name })
 }
 
-/// Service and operation of one event of the group.
+/// Returns the service and the operation of one event of the group.
 fn seen_at(group: &Group) -> String {
     match (group.service.as_str(), group.operation.as_str()) {
         ("", operation) => operation.to_owned(),
@@ -136,7 +136,7 @@ fn with_counts(names: impl IntoIterator<Item = Cell>, counts: Counts, style: Out
     row
 }
 
-/// Returns the line below a table about the rows that it leaves out.
+/// Returns the lines below a table about the rows that it omits.
 fn footer(noun: &str, omitted: &[Counts], limit: usize, other: Counts) -> String {
     let mut text = String::new();
     if !omitted.is_empty() {
@@ -151,7 +151,7 @@ fn footer(noun: &str, omitted: &[Counts], limit: usize, other: Counts) -> String
     text
 }
 
-/// One bar; the hidden part of it has its own pattern.
+/// Returns one bar with its numbers; the hidden part has its own pattern.
 fn bar(category: Category, counts: Counts, most: u64, style: OutputStyle) -> String {
     format!(
         "{:12}{}  {:>9}  {:>7} hidden\n",

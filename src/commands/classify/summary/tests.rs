@@ -1,4 +1,4 @@
-//! Counting is bounded, and nothing is lost by it.
+//! Tests that the number of rows is bounded, and that no event is lost by that.
 
 use super::super::stats::RunStats;
 use super::*;
