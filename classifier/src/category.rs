@@ -1,8 +1,8 @@
-//! The ten categories every failure falls into, and the two words that go with one: how bad it is
-//! (severity) and what the caller can do (recovery).
+//! The ten categories of failures, and the two properties that each has: how bad it is (severity) and what the
+//! caller can do about it (recovery).
 //!
-//! All three are closed lists: dashboards, alert rules and metric labels are built on them, so a new
-//! word is a change of the product and never something a sender can cause.
+//! All three are closed lists, because dashboards, alert rules and metric labels are built on them. A new word is
+//! therefore a change of the product and never something that a sender can cause.
 
 use crate::string_enum::string_enum;
 use std::fmt;
@@ -34,7 +34,7 @@ string_enum! {
 }
 
 impl Category {
-    /// The category that a payload's own `category` field names, in any case and with any separator.
+    /// Returns the category that a payload's own `category` field names, in any case and with any separator.
     #[must_use]
     pub fn from_payload(word: &str) -> Option<Self> {
         let same = |name: &str| {

@@ -1,4 +1,4 @@
-//! The classifier: takes one record, span or log record after another and passes events and calls to a sink.
+//! The classifier reads records, spans and log records one after another and passes events and calls to a sink.
 //!
 //! [`Rules`] holds everything that does not change from record to record and is shared between threads.
 //! [`Classifier`] holds the buffers of one thread. It reuses them from record to record, so that fields are
@@ -187,8 +187,8 @@ impl Classifier {
     }
 }
 
-/// Searches a line that is neither JSON nor logfmt. `reason` says what is wrong with a line in which nothing
-/// is found.
+/// Searches a line that is neither JSON nor logfmt. If nothing is found, `reason` is reported, which says what is
+/// wrong with the line.
 fn search_line<S: Sink>(
     record: &[u8],
     finder: &mut EnvelopeFinder<'_, Emitter<'_, S>>,

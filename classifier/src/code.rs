@@ -1,16 +1,16 @@
-//! A code as it was sent, normalised: `"-32603"`, `-32603` and `-32603.0` are one code; texts are trimmed
-//! and never upper-cased.
+//! Normalized codes: `"-32603"`, `-32603` and `-32603.0` are the same code. Texts are trimmed and never
+//! upper-cased.
 
 use crate::json::{Json, exact_integer};
 
-/// What stood where a code belongs.
+/// The value in the place of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code<'t> {
-    /// Nothing.
+    /// There is no value.
     Missing,
-    /// `null`, an object, a fraction: something that is no code.
+    /// The value cannot be a code: `null`, an object or a fraction.
     Unusable,
-    /// A whole number, and whether it stood in quotes.
+    /// A whole number. `quoted` is true if it was written in quotes.
     Number { value: i64, quoted: bool },
     /// A text.
     Text(&'t str),
@@ -30,7 +30,7 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// The code that a text spells; it stands trimmed.
+    /// Returns the code that a text spells, trimmed.
     pub(crate) fn from_text(text: &'t str) -> Self {
         match text.as_bytes().first() {
             None => Self::Unusable,
@@ -42,12 +42,12 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// True when the sender gave no code that could be looked up.
+    /// Returns true if the sender gave no code that could be looked up.
     pub(crate) fn is_absent(self) -> bool {
         matches!(self, Self::Missing | Self::Unusable | Self::ToolError)
     }
 
-    /// True when this is the text or the number that `text` spells.
+    /// Returns true if this is the text or the number that `text` spells.
     pub(crate) fn matches_text(self, text: &str) -> bool {
         match self {
             Self::Text(code) => code == text,

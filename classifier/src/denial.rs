@@ -1,4 +1,4 @@
-//! What a denial says about trust and danger.
+//! The trust and danger fields of a permission denial.
 
 use crate::details::{DetailKey, Details};
 use crate::json::Json;
@@ -31,14 +31,14 @@ impl DangerLevel {
     }
 }
 
-/// The trust fields of an event; texts are not redacted yet.
+/// The trust fields of an event. The texts are not redacted yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Denial<'a> {
-    /// The trust that the operation asks for.
+    /// The trust level that the operation requires.
     pub(crate) required_trust: Option<&'a str>,
-    /// The trust that the adapter has.
+    /// The trust level that the adapter has.
     pub(crate) actual_trust: Option<&'a str>,
-    /// How dangerous the operation is.
+    /// The danger level of the operation.
     pub(crate) danger_level: Option<DangerLevel>,
 }
 

@@ -1,4 +1,4 @@
-//! The error models we speak.
+//! The error models that the classifier recognizes.
 
 use crate::string_enum::string_enum;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What comes out: events, calls, and records that held nothing of ours.
+//! The output of the classifier: events, calls, and reasons for which records could not be used.
 
 use crate::category::{Category, Recovery, Severity};
 use crate::denial::DangerLevel;
@@ -43,14 +43,14 @@ string_enum! {
     }
 }
 
-/// One error, warning or audit event. Everything in it is redacted.
+/// One error, warning or audit event. All its texts are redacted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
-    /// The same when the same thing is sent again.
+    /// The id of the event. It is the same when the same record is sent again.
     pub event_id: u128,
-    /// Error, warning or audit.
+    /// The kind: error, warning or audit.
     pub kind: EventKind,
-    /// The error model.
+    /// The error model of the record.
     pub dialect: Dialect,
     /// The code as sent.
     pub code: Option<Cow<'a, str>>,
@@ -58,147 +58,150 @@ pub struct Event<'a> {
     pub canonical: Cow<'a, str>,
     /// The category of the canonical code.
     pub category: Category,
-    /// Whose fault it is; none for warnings and audit events, and where nothing tells.
+    /// The party at fault; `None` for warnings and audit events, and where it is not known.
     pub fault: Option<Fault>,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Whether a retry can help: the payload's own word first.
+    /// True if a retry can help; the payload's own statement takes precedence.
     pub retryable: Option<bool>,
-    /// What to do.
+    /// The recommended recovery.
     pub recovery: Recovery,
-    /// The meaning is a guess, from a status or from words.
+    /// True if the meaning is a guess, from a status or from the wording.
     pub inferred: bool,
-    /// The failure travelled in a reply that its protocol calls a success.
+    /// True if the failure arrived in a reply that its protocol calls a success.
     pub hidden: bool,
-    /// The HTTP status that the payload or the record gives.
+    /// The HTTP status that the payload or the record states.
     pub http_status: Option<u16>,
-    /// What was said.
+    /// The error message.
     pub message: Option<Cow<'a, str>>,
     /// The message without its dynamic values.
     pub template: Option<&'a str>,
-    /// The group it belongs to.
+    /// The fingerprint of the group that the event belongs to.
     pub fingerprint: u64,
-    /// What the server could do better.
+    /// The conformance findings: improvements that the server could make.
     pub findings: Findings,
-    /// Who, where and when.
+    /// The context: client, service, operation, time and ids.
     pub context: Context<'a>,
-    /// Which quota.
+    /// The name of the quota.
     pub quota_metric: Option<Cow<'a, str>>,
-    /// How much of it is used.
+    /// The used part of the quota.
     pub quota_current: Option<f64>,
-    /// How much there is.
+    /// The size of the quota.
     pub quota_limit: Option<f64>,
-    /// How far it has got.
+    /// The level that the quota has reached.
     pub quota_level: Option<QuotaLevel>,
-    /// When to come back, in seconds.
+    /// The time to wait before a retry, in seconds.
     pub retry_after_s: Option<f64>,
-    /// When the quota starts anew, in microseconds since 1970.
+    /// The time at which the quota resets, in microseconds since 1970.
     pub resets_at: Option<i64>,
-    /// The trust that was asked for.
+    /// The trust level that was required.
     pub required_trust: Option<Cow<'a, str>>,
-    /// The trust that was there.
+    /// The trust level that the adapter had.
     pub actual_trust: Option<Cow<'a, str>>,
-    /// How dangerous the operation is.
+    /// The danger level of the operation.
     pub danger_level: Option<DangerLevel>,
-    /// The confirmation token, hashed.
+    /// The hash of the confirmation token.
     pub token_hash: Option<TokenHash>,
-    /// Its place in a batch.
+    /// The index in a batch.
     pub batch_index: Option<i64>,
-    /// The payload's details, as JSON text.
+    /// The details of the payload, as JSON text.
     pub details: Option<&'a str>,
-    /// What else the record holds, as JSON text.
+    /// The remaining fields of the record, as JSON text.
     pub attributes: Option<&'a str>,
 }
 
-/// Who, where and when. Names are redacted and cut to a bounded length.
+/// The context of an event: client, service, operation, time and ids. Names are redacted and truncated to a
+/// limit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context<'a> {
-    /// When it happened, in microseconds since 1970.
+    /// The time of the event, in microseconds since 1970.
     pub time: i64,
-    /// Where that time comes from.
+    /// The origin of that time.
     pub time_source: TimeSource,
-    /// The server that answered.
+    /// The server that replied.
     pub service: Option<Cow<'a, str>>,
-    /// Its version.
+    /// The version of the server.
     pub service_version: Option<Cow<'a, str>>,
-    /// Production, staging, and so on.
+    /// The environment, such as production or staging.
     pub environment: Option<Cow<'a, str>>,
-    /// Who asked.
+    /// The client that sent the request.
     pub client: Option<Cow<'a, str>>,
-    /// What was asked for.
+    /// The operation that was requested.
     pub operation: Option<Cow<'a, str>>,
-    /// The request.
+    /// The request id.
     pub request_id: Option<Cow<'a, str>>,
-    /// The session.
+    /// The session id.
     pub session_id: Option<Cow<'a, str>>,
-    /// The trace.
+    /// The trace id.
     pub trace_id: Option<Cow<'a, str>>,
-    /// The span.
+    /// The span id.
     pub span_id: Option<Cow<'a, str>>,
-    /// The side of the call that reports it; only spans know.
+    /// The side of the call that reports it; only spans state it.
     pub span_kind: Option<&'a str>,
-    /// How long it took.
+    /// The duration in microseconds.
     pub duration_us: Option<i64>,
-    /// Where the record came in.
+    /// The receiver or file that the record came from.
     pub source: Option<&'a str>,
 }
 
-/// Where an event's time comes from.
+/// The origin of an event's time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TimeSource {
-    /// The record says it.
+    /// The record states the time.
     Record,
-    /// The record says nothing: the time of arrival.
+    /// The record states no time, so the time of arrival is used.
     #[default]
     Arrival,
-    /// The record's time is unreadable or far ahead: the time of arrival, and that is worth counting.
+    /// The record's time is unreadable or far in the future, so the time of arrival replaces it. Such records are
+    /// counted.
     Replaced,
 }
 
-/// One call, or several alike: what rates are counted against. Most records are calls that worked, so a
-/// call carries only what rates are counted by; a failed one has the rest in its [`Event`].
+/// One call or several equal calls: the denominator of rates. Most records are calls that succeeded, so a call
+/// carries only the fields that rates are grouped by. The other fields of a failed call are in its [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
     /// The error model that the reply shows.
     pub dialect: Dialect,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// It is taken for a success although the content of its reply was not captured, so that a hidden
-    /// failure would not be seen.
+    /// True if the call counts as a success although the content of its reply was not captured, so that a hidden
+    /// failure would go unnoticed.
     pub is_unverified: bool,
-    /// How many calls this stands for.
+    /// The number of calls that this stands for.
     pub count: u64,
-    /// When it happened, in microseconds since 1970.
+    /// The time of the call, in microseconds since 1970.
     pub time: i64,
-    /// Where that time comes from.
+    /// The origin of that time.
     pub time_source: TimeSource,
-    /// The server that answered.
+    /// The server that replied.
     pub service: Option<&'a str>,
-    /// Production, staging, and so on.
+    /// The environment, such as production or staging.
     pub environment: Option<&'a str>,
-    /// What was asked for.
+    /// The operation that was requested.
     pub operation: Option<&'a str>,
-    /// The side of the call that reports it; only spans know.
+    /// The side of the call that reports it; only spans state it.
     pub span_kind: Option<&'a str>,
-    /// How long it took.
+    /// The duration in microseconds.
     pub duration_us: Option<i64>,
 }
 
-/// Takes what a record yields, in the order found.
+/// Receives the events and calls of a record, in the order in which they are found.
 pub trait Sink {
-    /// An error, a warning or an audit event.
+    /// Receives an error, a warning or an audit event.
     fn event(&mut self, event: &Event<'_>);
-    /// A call that worked or failed; a failed one is an event as well.
+    /// Receives a call that succeeded or failed; a failed call is reported as an event as well.
     fn call(&mut self, call: &Call<'_>);
-    /// A record, or a part of one, that could not be used.
+    /// Receives the reason for which a record, or a part of one, could not be used.
     fn unrecognized(&mut self, reason: UnrecognizedReason);
-    /// A span that is a part of a tool call, whether it yields anything or not: the tool or method that it
-    /// names, not redacted, and the side that it reports. It comes before what the span yields.
+    /// Receives a span that is part of a tool call, even if the span yields nothing else: the tool or method that
+    /// it names, not redacted, and the side that it reports. It is called before the span's events and calls are
+    /// passed.
     fn call_part(&mut self, _operation: Option<&str>, _side: SpanKind) {}
 }
 
 impl Event<'_> {
-    /// Appends the event as one JSON object, with every field that is present. `line` goes first.
+    /// Appends the event as one JSON object with every field that is present. `line` is written first.
     pub fn write_json(&self, out: &mut String, line: Option<u64>) {
         let mut object = ObjectWriter { out, first: true };
         object.out.push('{');
@@ -265,14 +268,14 @@ impl Context<'_> {
     }
 }
 
-/// Writes the fields of a JSON object that are there.
+/// Writes those fields of a JSON object that are present.
 struct ObjectWriter<'o> {
     out: &'o mut String,
     first: bool,
 }
 
 impl ObjectWriter<'_> {
-    /// Keys are ours, so they need no escaping.
+    /// Writes a key. All keys are constants of this module, so they need no escaping.
     fn key(&mut self, key: &str) {
         comma(self.out, &mut self.first);
         self.out.push('"');

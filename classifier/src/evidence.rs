@@ -1,13 +1,13 @@
-//! Evidence: what the words of a failure say, where no registered code tells.
+//! Evidence: derives the meaning of a failure from its wording, for failures without a registered code.
 //!
-//! Most real failures are prose. A table of patterns (`registry/evidence/`, one row a pattern) is compiled
-//! into one automaton; a text is brought into one spelling, its wrappers are peeled, and every row that is
-//! found adds its weight to the category of its canonical code. Statuses, SQLSTATEs and JSON-RPC codes that
-//! stand in the text count as well. The category with the most weight wins.
+//! Most real failures are prose. A table of patterns (`registry/evidence/`, one row per pattern) is compiled into
+//! one automaton. A text is normalized and its wrappers are removed; then every row that matches adds its weight
+//! to the category of its canonical code. Statuses, SQLSTATEs and JSON-RPC codes in the text count as well. The
+//! category with the highest total wins.
 //!
-//! What always holds: the same text gives the same answer; the work is linear in the length of the text,
-//! of which at most the first [`MAX_TEXT_BYTES`] and the last line are read; words inside URLs, paths and
-//! identifiers such as `timeout_ms` do not decide.
+//! Invariants: the same text gives the same result; the work is linear in the length of the text, of which at
+//! most the first [`MAX_TEXT_BYTES`] and the last line of a stack trace are read; words inside URLs, paths and
+//! identifiers such as `timeout_ms` do not count as evidence.
 
 mod load;
 mod normalize;
@@ -26,43 +26,43 @@ use position::{Focus, fits};
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-/// How much of a text is read.
+/// The number of bytes of a text that are read.
 const MAX_TEXT_BYTES: usize = 4096;
-/// How much of the end of a longer text is read for its last line.
+/// The number of bytes at the end of a stack trace in which its last line is looked for.
 const MAX_LAST_LINE_BYTES: usize = 512;
-/// A score from which the words decide, whatever a generic code says. A row of weight 5 in the first
-/// sentence has a score of 50.
+/// The score from which the wording takes precedence over a generic code. A row of weight 5 in the first sentence
+/// has a score of 50.
 const STRONG_SCORE: i32 = 45;
-/// A score below which the words say nothing.
+/// The score below which the wording is not used.
 const MIN_SCORE: i32 = 8;
-/// A score that beats codes which are registered, but say no more than "it failed".
+/// The score from which the wording takes precedence over registered codes that only state that something failed.
 const DECISIVE_SCORE: i32 = 75;
 
-/// How far evidence can be relied on.
+/// The reliability of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strength {
-    /// Enough where nothing else is known.
+    /// Sufficient if nothing else is known.
     Weak,
-    /// Beats a generic code.
+    /// Takes precedence over a generic code.
     Strong,
-    /// Beats a registered code that only says that something failed.
+    /// Takes precedence over a registered code that only states that something failed.
     Decisive,
 }
 
-/// What a text says about a failure.
+/// The result of reading the text of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Evidence<'r, 't> {
-    /// The canonical code that the words speak for; none when only a wrapper was understood.
+    /// The canonical code that the wording indicates; `None` if only a wrapper was recognized.
     pub(crate) canonical: Option<&'r str>,
     pub(crate) category: Category,
     pub(crate) strength: Strength,
-    /// Whose fault it is, where the words tell more than the category does.
+    /// The party at fault, if the wording is more specific than the category.
     pub(crate) fault: Option<Fault>,
     /// The operation that a wrapper or the message names.
     pub(crate) operation: Option<&'t str>,
-    /// The JSON-RPC code that stands in the text, as in `MCP error -32602: ...`.
+    /// The JSON-RPC code in the text, as in `MCP error -32602: ...`.
     pub(crate) code: Option<i64>,
-    /// The HTTP status that stands in the text.
+    /// The HTTP status in the text.
     pub(crate) http_status: Option<u16>,
     /// The text without its wrappers.
     pub(crate) message: &'t str,
@@ -71,7 +71,7 @@ pub(crate) struct Evidence<'r, 't> {
 /// One row of the table.
 #[derive(Debug, Clone)]
 struct Row {
-    /// The wordings as they are written, for the reference page.
+    /// The wordings as they are written in the file, for the reference page.
     any: Vec<String>,
     canonical: String,
     category: Category,
@@ -80,30 +80,30 @@ struct Row {
     has_with: bool,
 }
 
-/// What a pattern does when it is found.
+/// The effect of a pattern when it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Any,
     With,
     Without,
-    /// Advice follows.
+    /// Text after this pattern is advice.
     Advice,
-    /// The cause follows.
+    /// Text after this pattern is the cause.
     Cause,
 }
 
-/// One wording of the automaton.
+/// One wording in the automaton.
 #[derive(Debug, Clone)]
 struct Pattern {
-    /// The last word may go on.
+    /// True if the last word may continue.
     is_stem: bool,
-    /// The name of a class: `KeyError` is one, "duplicate key error" is not.
+    /// True if the wording is the name of a class: `KeyError` matches, "duplicate key error" does not.
     is_class: bool,
-    /// The rows it belongs to, and what it does there.
+    /// The rows that use the pattern, and its role in each.
     uses: Vec<(usize, Role)>,
 }
 
-/// What HTTP statuses stand for.
+/// The meaning of a range of HTTP statuses.
 #[derive(Debug, Clone)]
 struct Status {
     statuses: RangeInclusive<u16>,
@@ -113,7 +113,7 @@ struct Status {
     fault: Option<Fault>,
 }
 
-/// What the SQLSTATEs that begin alike stand for.
+/// The meaning of the SQLSTATEs with a common prefix.
 #[derive(Debug, Clone)]
 struct Sqlstate {
     prefix: String,
@@ -122,12 +122,12 @@ struct Sqlstate {
     fault: Option<Fault>,
 }
 
-/// Finds every wording in one pass. The automaton is built when the first text is read, because a process that
-/// reads none should not wait for it.
+/// Finds every wording in one pass. The automaton is built when the first text is read, so that a process that
+/// reads no text does not wait for it.
 #[derive(Debug, Clone)]
 struct PatternFinder {
     texts: Vec<String>,
-    /// None when it cannot be built, which a test rules out.
+    /// `None` if it cannot be built, which a test rules out.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
@@ -145,7 +145,7 @@ impl PatternFinder {
     }
 }
 
-/// The evidence table, compiled.
+/// The compiled evidence table.
 #[derive(Debug, Clone)]
 pub(crate) struct EvidenceTable {
     rows: Vec<Row>,
@@ -157,7 +157,7 @@ pub(crate) struct EvidenceTable {
 }
 
 impl EvidenceTable {
-    /// True when an unflagged text, as a whole, states that the call failed, rather than being data that
+    /// Returns true if an unflagged text, as a whole, states that the call failed, rather than being data that
     /// mentions failures.
     pub(crate) fn opens_as_failure(&self, text: &str) -> bool {
         self.openings.states_failure(text, |text| {
@@ -165,38 +165,38 @@ impl EvidenceTable {
         })
     }
 
-    /// Reads the text of a failure. None when neither its words nor its wrappers say anything.
+    /// Reads the text of a failure. Returns `None` if neither its wording nor its wrappers are recognized.
     pub(crate) fn read<'r, 't>(&'r self, text: &'t str) -> Option<Evidence<'r, 't>> {
         let mut scores = Scores::new(self);
         let message = scores.add_message(text);
         scores.finish(message)
     }
 
-    /// The wordings of every row and the canonical code they speak for, heaviest first.
+    /// Returns the wordings of every row and the canonical code they indicate, highest weight first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&[String], &str)> {
         self.rows.iter().filter(|row| row.weight > 0).map(|row| (row.any.as_slice(), row.canonical.as_str()))
     }
 }
 
-/// The message of a failure without its wrappers, and what those said.
+/// The message of a failure without its wrappers, and the facts that the wrappers stated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'t> {
     text: &'t str,
     operation: Option<&'t str>,
     code: Option<i64>,
-    /// A wrapper says that a tool failed, and nothing more follows.
+    /// True if a wrapper states that a tool failed, and no text follows.
     is_withheld: bool,
 }
 
 impl<'t> Message<'t> {
-    /// The operation that a wrapper or the words name.
+    /// Returns the operation that a wrapper or the message names.
     fn named_operation(&self, canonical: &str) -> Option<&'t str> {
         self.operation.or_else(|| wrapper::named_tool(self.text)).or_else(|| {
             (canonical == "NOT_FOUND_OPERATION").then(|| wrapper::trailing_name(self.text)).flatten()
         })
     }
 
-    /// Takes the wrappers off a text.
+    /// Removes the wrappers from a text.
     fn read(text: &'t str) -> Self {
         let peeled = wrapper::peel(crate::limits::truncate_str(text, MAX_TEXT_BYTES));
         Self {
@@ -233,7 +233,7 @@ impl<'r> Scores<'r> {
         }
     }
 
-    /// Adds what a message says; returns it without its wrappers.
+    /// Adds the evidence of a message and returns the message without its wrappers.
     pub(crate) fn add_message<'t>(&mut self, text: &'t str) -> Message<'t> {
         let message = Message::read(text);
         self.add_words(message.text, 10);
@@ -243,18 +243,18 @@ impl<'r> Scores<'r> {
         message
     }
 
-    /// Adds what the words of a code or a class say: `index_not_found`, `ConnectTimeout`.
+    /// Adds the evidence of the words in a code or a class name, such as `index_not_found` or `ConnectTimeout`.
     pub(crate) fn add_name(&mut self, name: &str) {
         self.add_words(crate::limits::truncate_str(name, MAX_LAST_LINE_BYTES), 9);
     }
 
-    /// Adds the HTTP status that a failure came with, and the canonical code that the registry has for it.
+    /// Adds the HTTP status that accompanied a failure, and the canonical code that the registry has for it.
     pub(crate) fn add_status(&mut self, status: u16, canonical: &'r str, category: Category) {
         let row = self.table.statuses.iter().find(|row| row.statuses.contains(&status));
         self.extra.push((canonical, category, row.map_or(4, |row| row.weight) * 10, None));
     }
 
-    /// Adds an HTTP status that stands in a text.
+    /// Adds an HTTP status that was found in a text.
     fn add_text_status(&mut self, status: u16, factor: i32) {
         if let Some(row) = self.table.statuses.iter().find(|row| row.statuses.contains(&status)) {
             self.extra.push((&row.canonical, row.category, row.weight * factor, row.fault));
@@ -289,7 +289,7 @@ impl<'r> Scores<'r> {
             .map(|hit| Hit { start: hit.start(), end: hit.end(), pattern: hit.pattern().as_usize() })
             .filter(|hit| fits(form, &table.patterns[hit.pattern], hit.start, hit.end))
             .collect();
-        // A wording that holds others comes before them.
+        // A wording that contains others comes before them.
         hits.sort_unstable_by_key(|hit| (hit.start, std::cmp::Reverse(hit.end), hit.pattern));
         let mut found = Found::new(table.rows.len());
         let mut focus = Focus::default();
@@ -325,7 +325,7 @@ impl<'r> Scores<'r> {
         }
     }
 
-    /// Says what the evidence amounts to.
+    /// Returns the evidence that the scores amount to.
     pub(crate) fn finish<'t>(mut self, message: Message<'t>) -> Option<Evidence<'r, 't>> {
         if wrapper::is_missing_tool(message.text) {
             self.extra.push(("NOT_FOUND_OPERATION", Category::NotFound, 120, None));
@@ -342,7 +342,7 @@ impl<'r> Scores<'r> {
             .chain(self.extra.iter().copied());
         let mut totals = [0; Category::ALL.len()];
         all.clone().for_each(|(_, category, score, _)| totals[category as usize] += score);
-        // The first of equals, in the order of the categories.
+        // Among equal totals, the first in the order of the categories wins.
         let best = Category::ALL.iter().copied().rev().max_by_key(|category| totals[*category as usize])?;
         let total = totals[best as usize];
         let speaks = total >= MIN_SCORE;
@@ -373,7 +373,7 @@ impl<'r> Scores<'r> {
     }
 }
 
-/// A wording that stands in the text.
+/// An occurrence of a wording in the text.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
     start: usize,
@@ -381,9 +381,9 @@ struct Hit {
     pattern: usize,
 }
 
-/// What was found of each row.
+/// The matches of each row.
 struct Found {
-    /// The rows of which a wording was found.
+    /// The rows that have a matching wording.
     touched: Vec<usize>,
     any: Vec<i32>,
     with: Vec<bool>,
@@ -402,7 +402,7 @@ impl Found {
     }
 }
 
-/// The last line of a text that is a stack trace or longer than what is read, unless it was read already.
+/// Returns the last line of a stack trace, unless it is empty.
 fn last_line(text: &str) -> Option<&str> {
     let is_trace = text.contains("Traceback (most recent call last)");
     if !is_trace && text.len() <= MAX_TEXT_BYTES {
@@ -413,7 +413,8 @@ fn last_line(text: &str) -> Option<&str> {
     text[start..].lines().last().filter(|line| !line.is_empty() && is_trace)
 }
 
-/// `No lamp found at 7`, `no element matches`: the thing stands between the words.
+/// Returns true for texts such as `No lamp found at 7` or `no element matches`, which name the thing between the
+/// words.
 fn says_none_found(text: &str) -> bool {
     const MAX_BYTES: usize = 100;
     let starts = text.starts_with("no ").then_some(0).or_else(|| text.find(": no ").map(|at| at + 2));
@@ -428,12 +429,12 @@ fn says_none_found(text: &str) -> bool {
 
 pub(crate) use load::load;
 
-/// The operation that the text of a failure names: `Error executing tool x: ...`, `Unknown tool: x`.
+/// Returns the operation that the text of a failure names: `Error executing tool x: ...`, `Unknown tool: x`.
 pub(crate) fn named_operation<'t>(text: &'t str, canonical: &str) -> Option<&'t str> {
     Message::read(text).named_operation(canonical)
 }
 
-/// The message of a failure that has none.
+/// The message of a failure without any text.
 pub(crate) const NO_MESSAGE: Message<'static> = Message::NONE;
 
 #[cfg(test)]

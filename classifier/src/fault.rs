@@ -1,7 +1,7 @@
-//! Whose fault a failure is: the question an operator asks before any other.
+//! The party that is at fault for a failure, which is the first question of an operator.
 //!
-//! The answer comes from the words of the message where they tell, else from the entry of the canonical
-//! code, else from its category. Error budgets count `server`, `upstream` and `transport`.
+//! It is derived from the wording of the message if that tells, otherwise from the entry of the canonical code,
+//! otherwise from its category. Error budgets count `server`, `upstream` and `transport`.
 
 use crate::string_enum::string_enum;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! Conformance findings: what a server could do better about its errors.
+//! Conformance findings: improvements that a server could make to its errors.
 //!
-//! A closed list, so that `SELECT` can rank servers by the quality of their errors.
+//! The list is closed, so that a `SELECT` can rank servers by the quality of their errors.
 
 use crate::string_enum::string_enum;
 use aho_corasick::AhoCorasick;
@@ -44,30 +44,30 @@ string_enum! {
 pub struct Findings(u16);
 
 impl Findings {
-    /// Adds a finding when a condition holds.
+    /// Adds a finding if a condition holds.
     pub(crate) fn insert_if(&mut self, finding: Finding, holds: bool) {
         self.0 |= u16::from(holds) << finding as u16;
     }
 
-    /// True when there is none.
+    /// Returns true if there are no findings.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// True when this one is in the set.
+    /// Returns true if the finding is in the set.
     #[must_use]
     pub const fn contains(self, finding: Finding) -> bool {
         self.0 & 1 << finding as u16 != 0
     }
 
-    /// The findings in the order of the list.
+    /// Returns the findings in the order of the list.
     pub fn iter(self) -> impl Iterator<Item = Finding> {
         Finding::ALL.iter().copied().filter(move |&finding| self.contains(finding))
     }
 }
 
-/// True when an internal error reads like a mistake of the caller.
+/// Returns true if the message of an internal error reads like a mistake of the caller.
 pub(crate) fn blames_caller(message: &str) -> bool {
     static MATCHER: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(CALLER_PHRASES).ok());
@@ -79,7 +79,7 @@ pub(crate) fn blames_caller(message: &str) -> bool {
     })
 }
 
-/// What a message says when the caller is at fault.
+/// Phrases that occur in messages about mistakes of the caller.
 const CALLER_PHRASES: [&str; 8] = [
     "not found",
     "invalid",

@@ -1,17 +1,17 @@
-//! The fingerprint: a stable 64-bit hash that says two events are the same thing going wrong again.
+//! The fingerprint: a stable 64-bit hash that is equal for two events of the same problem.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Parts are kept apart by a byte that no text holds, so that `a` + `bc` is not `ab` + `c`.
+/// The byte that separates the parts. No text contains it, so that `a` + `bc` differs from `ab` + `c`.
 const SEPARATOR: u8 = 0xff;
 
-/// Hashes what identifies a group. Stable across runs, machines and versions; a golden file holds it.
+/// Hashes the identity of a group. It is stable across runs, machines and versions, which a golden file verifies.
 #[must_use]
 pub fn compute(canonical: &str, service: &str, operation: &str, template: &str) -> u64 {
     compute_with_buffer(&mut Vec::new(), canonical, service, operation, template)
 }
 
-/// The same, in a buffer that stays.
+/// Does the same as [`compute`], with a reusable buffer.
 pub(crate) fn compute_with_buffer(
     buffer: &mut Vec<u8>,
     canonical: &str,

@@ -1,22 +1,23 @@
-//! From bytes to events: finds the failures inside response envelopes, classifies them in one
-//! cross-dialect taxonomy, groups them and takes the secrets out.
+//! Turns bytes into events: finds the failures inside response envelopes, classifies them in one cross-dialect
+//! taxonomy, groups them and removes their secrets.
 //!
-//! Servers that agents call answer in envelopes, and most of their failures are invisible: a quota pause or
-//! a permission denial travels as JSON text inside a *successful* reply. This library looks inside.
+//! Servers that agents call reply in envelopes, and most of their failures are invisible: a quota pause or a
+//! permission denial travels as JSON text inside a *successful* reply. This library inspects that text.
 //!
 //! # A tour
 //!
 //! A record passes through four stages:
 //!
-//! 1. [`Classifier::classify`] bounds it, finds the JSON in it (`framing`), parses it onto a tape and opens its wrappers until
-//!    an envelope is found (`envelope`). Whether a failure is *hidden* is decided there.
-//!    [`Classifier::span`] and [`Classifier::log`] do the same for the reply that a span or a log record captured; without
-//!    one, its own attributes and status count ([`telemetry`]).
-//! 2. `lookup` looks the code up in the [`Registry`]: exact entries, then categories, ranges and prefixes, then HTTP
-//!    statuses and the words of the message (`evidence`). What is a guess is marked *inferred*.
-//! 3. [`Redactor`] takes the secrets out; [`template`] and [`fingerprint`] say which group it belongs to;
-//!    [`Finding`]s say what the server could do better.
-//! 4. The [`Sink`] gets an [`Event`] that borrows from the record, and a [`Call`] for the denominators.
+//! 1. [`Classifier::classify`] checks the limits, finds the JSON in the record (`framing`), parses it onto a tape
+//!    and opens its wrappers until an envelope is found (`envelope`). This stage decides whether a failure is
+//!    *hidden*. [`Classifier::span`] and [`Classifier::log`] do the same for the reply that a span or a log
+//!    record captured; without one, its own attributes and status are used ([`telemetry`]).
+//! 2. `lookup` looks the code up in the [`Registry`]: exact entries first, then categories, ranges and prefixes,
+//!    then HTTP statuses and the wording of the message (`evidence`). A guess is marked *inferred*.
+//! 3. [`Redactor`] removes the secrets; [`template`] and [`fingerprint`] determine the group that the event
+//!    belongs to; [`Finding`]s are improvements that the server could make.
+//! 4. The [`Sink`] receives an [`Event`] that borrows from the record, and a [`Call`] for the denominators of
+//!    rates.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -43,10 +44,11 @@
 //! # Ok::<(), classifier::RegistryError>(())
 //! ```
 //!
-//! # What is not here
+//! # Non-goals
 //!
-//! No clock, no IO, no global state, no randomness: the same input with the same registry and the same hash
-//! key gives the same output. The time of arrival and the identity of a record come in with [`RecordOrigin`].
+//! The library has no clock, no I/O, no global state and no randomness: the same input with the same registry and
+//! the same hash key gives the same output. The time of arrival and the identity of a record are passed in with
+//! [`RecordOrigin`].
 
 mod category;
 mod classifier;

@@ -1,56 +1,57 @@
-//! Every bound of this library, in one place, each with its reason.
+//! All limits of this library in one place, each with its reason.
 //!
-//! Input is hostile until proven otherwise: whatever a sender writes, the work and the memory that one
-//! record costs are bounded by these numbers.
+//! Input is treated as hostile: these limits bound the work and the memory that one record costs, whatever a
+//! sender writes.
 //!
-//! Some bounds only make sense beside others ([`LimitConstraint`]). For the defaults that is checked when compiling, for what an
-//! operator sets by [`Limits::check`].
+//! Some limits depend on each other ([`LimitConstraint`]). The defaults are checked at compile time; limits that
+//! an operator sets are checked by [`Limits::check`].
 
 use std::fmt;
 
-/// A relation of bounds: so much must fit into so much. Bounds are named as the fields of their `Limits` are.
+/// A constraint between limits: one value, possibly multiplied, must not exceed another. Limits are named like
+/// the fields of their `Limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitConstraint {
-    /// The bound that may be too large; none when it is fixed.
+    /// The limit that may be too large; `None` if this side is fixed.
     small: Option<&'static str>,
     size: usize,
-    /// How often it must fit.
+    /// The factor by which the smaller value is multiplied.
     times: usize,
-    /// The bound that may be too small; none when it is fixed.
+    /// The limit that may be too small; `None` if this side is fixed.
     large: Option<&'static str>,
     capacity: usize,
     why: &'static str,
 }
 
 impl LimitConstraint {
-    /// A bound must not exceed another.
+    /// Requires that a limit does not exceed another.
     #[must_use]
     pub const fn fits(small: (&'static str, usize), large: (&'static str, usize), why: &'static str) -> Self {
         Self { small: Some(small.0), size: small.1, times: 1, large: Some(large.0), capacity: large.1, why }
     }
 
-    /// So often.
+    /// Multiplies the smaller value by a factor.
     #[must_use]
     pub const fn times(self, times: usize) -> Self {
         Self { times, ..self }
     }
 
-    /// A bound must not exceed what is fixed.
+    /// Requires that a limit does not exceed a fixed value.
     #[must_use]
     pub const fn at_most(small: (&'static str, usize), capacity: usize, why: &'static str) -> Self {
         Self { small: Some(small.0), size: small.1, times: 1, large: None, capacity, why }
     }
 
-    /// A bound must not be less than what is fixed.
+    /// Requires that a limit is at least a fixed value.
     #[must_use]
     pub const fn at_least(large: (&'static str, usize), size: usize, why: &'static str) -> Self {
         Self { small: None, size, times: 1, large: Some(large.0), capacity: large.1, why }
     }
 
-    /// Whether all of these hold.
+    /// Checks that all constraints hold.
     ///
     /// # Errors
-    /// The first that does not.
+    /// Returns the first constraint that does not hold.
     pub const fn check(all: &[Self]) -> Result<(), Self> {
         let mut index = 0;
         while index < all.len() {
@@ -62,12 +63,12 @@ impl LimitConstraint {
         Ok(())
     }
 
-    /// The bounds that do not fit together.
+    /// Returns the names of the limits that do not fit together.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.small.into_iter().chain(self.large)
     }
 
-    /// What is wrong and what to do, with the names that the reader knows the bounds by.
+    /// Describes the problem and its remedy. `name` maps the name of a limit to the one that the reader knows.
     #[must_use]
     pub fn describe(&self, name: impl Fn(&str) -> String) -> String {
         let Self { size, times, capacity, why, .. } = self;
@@ -93,32 +94,38 @@ impl fmt::Display for LimitConstraint {
 
 impl std::error::Error for LimitConstraint {}
 
-/// Bounds on what one record may cost. [`Limits::DEFAULT`] serves everyone we know of.
+/// Limits on the cost of one record. [`Limits::DEFAULT`] suits every known deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A longer line is not read: an envelope is a few hundred bytes, a megabyte is a mistake.
+    /// The maximum length of a line. Longer lines are not read: an envelope has a few hundred bytes, so a
+    /// megabyte is a mistake.
     pub line_bytes: usize,
-    /// Objects and arrays nested deeper are refused, so that recursion stays shallow.
+    /// The maximum nesting depth of objects and arrays. Deeper records are rejected, so that recursion stays
+    /// shallow.
     pub json_depth: usize,
-    /// How many wrappers and JSON-in-a-string layers are opened: MCP needs two, gateways add one or two.
+    /// The maximum number of wrappers and JSON-in-a-string layers that are opened: MCP needs two, gateways add
+    /// one or two.
     pub envelope_levels: usize,
-    /// Events one record may yield; the rest are counted, not kept.
+    /// The maximum number of events of one record. Further events are counted, but not kept.
     pub events_per_record: usize,
-    /// A message longer than this is cut (at a character) before anything reads it.
+    /// The maximum length of a message. A longer one is truncated at a character boundary before it is read.
     pub message_bytes: usize,
-    /// Only this much of a message makes its template: groups do not depend on a novel's last page.
+    /// The number of bytes of a message that form its template, so that groups do not depend on the end of a very
+    /// long text.
     pub template_bytes: usize,
-    /// `details` and `attributes` stop taking fields beyond this size, and say so.
+    /// The size beyond which `details` and `attributes` accept no more fields and carry a truncation mark
+    /// instead.
     pub details_bytes: usize,
-    /// The attributes of a record go with each of its events, until they have filled this many bytes: a
-    /// batch of thousands must not repeat them thousands of times.
+    /// The budget for attributes of one record. They are written with each of its events until they have filled
+    /// this many bytes, so that a batch of thousands does not repeat them thousands of times.
     pub attribute_bytes_per_record: usize,
-    /// Names (service, operation, ids, codes) are cut here: they become labels and keys.
+    /// The length to which names (service, operation, ids, codes) are truncated, because they become labels and
+    /// keys.
     pub name_bytes: usize,
 }
 
 impl Limits {
-    /// What serves everyone we know of.
+    /// The default limits, which suit every known deployment.
     pub const DEFAULT: Self = Self {
         line_bytes: 1 << 20,
         json_depth: 64,
@@ -131,10 +138,10 @@ impl Limits {
         name_bytes: 256,
     };
 
-    /// Whether the bounds fit together.
+    /// Checks that the limits fit together.
     ///
     /// # Errors
-    /// The first relation that does not hold.
+    /// Returns the first constraint that does not hold.
     pub const fn check(&self) -> Result<(), LimitConstraint> {
         let line = ("line_bytes", self.line_bytes);
         let message = ("message_bytes", self.message_bytes);
@@ -162,15 +169,16 @@ impl Limits {
     }
 }
 
-/// One parser is kept for each level, so this one is fixed and no setting.
+/// The number of envelope levels. It is a constant and not a setting, because one parser is kept for each level.
 pub(crate) const MAX_ENVELOPE_LEVELS: usize = 4;
 
-/// No line can be allowed to be longer.
+/// The upper limit of [`Limits::line_bytes`].
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// No value can be allowed to be nested deeper: at this depth, the stack of a thread still has most of its room.
+/// The upper limit of [`Limits::json_depth`]. At this depth, most of a thread's stack is still free.
 const MAX_JSON_DEPTH: usize = 256;
 
-/// A time further ahead of its arrival than this is a broken clock, in microseconds.
+/// The maximum time that a record may be ahead of its arrival, in microseconds. Beyond it, the sender's clock is
+/// wrong.
 pub(crate) const MAX_FUTURE_US: i64 = 24 * 60 * 60 * 1_000_000;
 
 const _: () = assert!(Limits::DEFAULT.check().is_ok());
@@ -181,7 +189,7 @@ impl Default for Limits {
     }
 }
 
-/// The first `limit` bytes of a text, shortened to a whole character.
+/// Returns the first `limit` bytes of a text, shortened to a whole character.
 pub(crate) fn truncate_str(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }

@@ -1,4 +1,4 @@
-//! Which dialect, which meaning: one lookup, the first step that answers.
+//! Looks up the dialect and the meaning of a failure. The first of these steps that gives a result wins:
 //!
 //! 1. the operator's own entries
 //! 2. exact entries
@@ -7,10 +7,10 @@
 //! 5. evidence: the words of the message, of the code and of the exception, and HTTP statuses
 //! 6. unknown
 //!
-//! Step 5 is a guess, and marked `inferred`. A code that says no more than "it failed" yields to strong
-//! evidence; any other registered code does not, so that for those no text is read. A number that one
-//! project alone registers is that project's only when something else speaks for it. After the lookup come
-//! the corrections that real emitters need; they are data, too.
+//! Step 5 is a guess, and marked `inferred`. A code that only states that something failed yields to strong
+//! evidence. Any other registered code does not, so no text is read for it. A number that only one project
+//! registers is attributed to that project only if something else in the payload supports it. The lookup is
+//! followed by the corrections that real emitters need, which are data as well.
 
 mod by_code;
 mod exact;
@@ -27,49 +27,49 @@ use crate::json::Json;
 use crate::registry::{Entry, Meaning, Registry, Roots};
 use std::borrow::Cow;
 
-/// What is known about a failure before it is looked up.
+/// The facts about a failure that its lookup is based on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LookupInput<'s> {
-    /// Named by the record or by a profile: certain.
+    /// The dialect that the record or a profile declares, which is certain.
     pub(crate) declared_dialect: Option<Dialect>,
-    /// What the shape of the envelope shows.
+    /// The dialect that the shape of the envelope suggests.
     pub(crate) shape_dialect: Dialect,
     pub(crate) code: Code<'s>,
     pub(crate) message: Option<&'s str>,
-    /// What the status of another protocol stands for.
+    /// The canonical code of another protocol's status.
     pub(crate) canonical: Option<&'static str>,
     /// The category that the payload itself names.
     pub(crate) category: Option<&'s str>,
     pub(crate) details: Option<Json<'s>>,
-    /// The class of the exception behind it.
+    /// The class of the exception that caused the failure.
     pub(crate) type_name: Option<&'s str>,
     pub(crate) http_status: Option<u16>,
     pub(crate) service: Option<&'s str>,
-    /// Where an operator's conditions look.
+    /// The values in which an operator's conditions are evaluated.
     pub(crate) roots: Roots<'s, 's>,
 }
 
-/// What the lookup says.
+/// The result of a lookup.
 #[derive(Debug, Clone)]
 pub(crate) struct Classification<'r> {
     pub(crate) dialect: Dialect,
     pub(crate) canonical: Cow<'r, str>,
     pub(crate) meaning: Meaning,
-    /// The exact entry, when there is one and no correction overruled it.
+    /// The exact entry, if there is one and no correction overruled it.
     pub(crate) entry: Option<&'r Entry>,
-    /// True when the code is in a registry, whatever it was taken to mean.
+    /// True if the code is in a registry, whatever meaning was chosen.
     pub(crate) registered: bool,
     pub(crate) inferred: bool,
-    /// Whose fault it is: what the words say, else what the canonical code says.
+    /// The party at fault: from the wording if it tells, otherwise from the canonical code.
     pub(crate) fault: Option<Fault>,
-    /// The code by itself is an internal error, though the words decided otherwise.
+    /// True if the code by itself is an internal error, but the wording decided otherwise.
     pub(crate) overrules_internal: bool,
 }
 
-/// Numbers for which MCP says that receivers must not assume a meaning.
+/// Numbers for which MCP states that receivers must not assume a meaning.
 const SERVER_ERRORS: std::ops::RangeInclusive<i64> = -32099..=-32000;
 
-/// Looks a failure up.
+/// Looks up a failure.
 pub(crate) fn resolve<'r>(registry: &'r Registry, input: &LookupInput<'_>) -> Classification<'r> {
     if let Some(entry) = operator::find(registry, input) {
         return from_entry(entry, input.declared_dialect.unwrap_or(input.shape_dialect), false);
@@ -104,8 +104,8 @@ fn from_entry(entry: &Entry, dialect: Dialect, inferred: bool) -> Classification
     }
 }
 
-/// True when the code says no more than that something failed. A server's own number is one of these unless
-/// its name stands in the message.
+/// Returns true if the code only states that something failed. This includes a server-defined number, unless its
+/// name occurs in the message.
 fn is_generic(entry: &Entry, input: &LookupInput<'_>) -> bool {
     entry.generic || {
         let is_server_error =
@@ -114,14 +114,14 @@ fn is_generic(entry: &Entry, input: &LookupInput<'_>) -> bool {
     }
 }
 
-/// What the words say where they are strong, else what the code says.
+/// Returns the meaning of the wording if it is strong evidence, otherwise the meaning of the code.
 fn by_words_or<'r>(
     registry: &'r Registry,
     input: &LookupInput<'_>,
     entry: &Entry,
     by_code: Classification<'r>,
 ) -> Classification<'r> {
-    // Nothing is said beyond the code's own name, or its correction asked the words already.
+    // The message states only the code's own name, or the correction has examined the wording already.
     let says_own_name = entry.message.as_ref().is_some_and(|template| {
         input.message.is_none_or(|message| message.eq_ignore_ascii_case(template.text()))
     });
@@ -132,7 +132,7 @@ fn by_words_or<'r>(
     let Some(evidence) = gather(registry, &words) else { return by_code };
     let Some(canonical) = evidence.canonical else { return by_code };
     let fault = evidence.fault.or(by_code.fault);
-    // A text code is chosen with more care than a number.
+    // A text code is chosen with more care than a number, so it takes stronger evidence to overrule it.
     let needed = if matches!(input.code, Code::Text(_)) { Strength::Decisive } else { Strength::Strong };
     let category = by_code.meaning.category;
     if evidence.strength < needed {
@@ -141,7 +141,7 @@ fn by_words_or<'r>(
     if evidence.category == category && (category != Category::Internal || canonical == by_code.canonical) {
         return Classification { fault, ..by_code };
     }
-    // A code that was corrected already was so for the same words.
+    // If the code was corrected already, that was because of the same words.
     if by_code.entry.is_none() && evidence.category == category {
         return by_code;
     }
@@ -157,7 +157,7 @@ fn by_words_or<'r>(
     }
 }
 
-/// What another protocol's status stands for; where that says "unknown", the words know more.
+/// Returns the meaning of another protocol's status. If that is "unknown", the wording is used instead.
 fn from_protocol_status<'r>(
     registry: &'r Registry,
     input: &LookupInput<'_>,
@@ -182,7 +182,7 @@ fn from_protocol_status<'r>(
     }
 }
 
-/// The dialect of a failure whose exact entry is known: a shape that belongs to one dialect keeps it.
+/// Returns the dialect of a failure with an exact entry. A shape that belongs to one dialect takes precedence.
 fn dialect_of(entry: &Entry, input: &LookupInput<'_>) -> Dialect {
     match input.declared_dialect.unwrap_or(input.shape_dialect) {
         Dialect::Jsonrpc | Dialect::Http | Dialect::Unknown if input.declared_dialect.is_none() => {
@@ -192,7 +192,7 @@ fn dialect_of(entry: &Entry, input: &LookupInput<'_>) -> Dialect {
     }
 }
 
-/// True when a correction that asks for words of the message applied.
+/// Returns true if a correction that requires words in the message was applied.
 fn is_corrected_by_words(entry: &Entry, by_code: &Classification<'_>) -> bool {
     let asks_words = |correction: &crate::registry::Correction| {
         correction.message.is_some() && by_code.canonical == correction.canonical.as_str()
@@ -257,13 +257,13 @@ fn resolve_unregistered<'r>(registry: &'r Registry, input: &LookupInput<'_>) -> 
     infer(registry, input, dialect)
 }
 
-/// Step 3: the payload says what it is.
+/// Step 3: the payload states its own category.
 fn payload_category(input: &LookupInput<'_>) -> Option<Category> {
     input.category.and_then(Category::from_payload)
 }
 
-/// Step 4 for numbers: the ranges of the dialect that is certain, else those of JSON-RPC itself: a foreign
-/// number alone means nothing. A range that only says "unknown" is no answer.
+/// Step 4 for numbers: uses the ranges of the dialect if it is certain, otherwise those of JSON-RPC itself,
+/// because a number of an unknown dialect has no meaning. A range whose category is "unknown" is ignored.
 fn find_range(registry: &Registry, input: &LookupInput<'_>, number: i64) -> Option<(Dialect, Category)> {
     let dialect = match input.declared_dialect.unwrap_or(input.shape_dialect) {
         dialect @ (Dialect::McpReference | Dialect::Erlmcp) => dialect,
@@ -302,7 +302,7 @@ fn from_category<'r>(
     }
 }
 
-/// Gathers what the message, the code, the exception's class and the statuses say.
+/// Collects the evidence of the message, the code, the exception class and the statuses.
 fn gather<'r, 't>(registry: &'r Registry, input: &LookupInput<'t>) -> Option<Evidence<'r, 't>> {
     let mut scores = Scores::new(registry.evidence());
     let message = input.message.map_or(evidence::NO_MESSAGE, |message| scores.add_message(message));
@@ -320,8 +320,8 @@ fn gather<'r, 't>(registry: &'r Registry, input: &LookupInput<'t>) -> Option<Evi
     scores.finish(message)
 }
 
-/// Steps 5 and 6: what the words and the statuses let us guess. A JSON-RPC code that stands in the text is
-/// looked up like one that was sent.
+/// Steps 5 and 6: guesses the meaning from the wording and the statuses. A JSON-RPC code in the text is looked up
+/// like one that was sent.
 fn infer<'r>(registry: &'r Registry, input: &LookupInput<'_>, dialect: Dialect) -> Classification<'r> {
     let is_silent =
         input.message.is_none() && input.type_name.is_none() && !matches!(input.code, Code::Text(_));
@@ -361,7 +361,7 @@ fn infer<'r>(registry: &'r Registry, input: &LookupInput<'_>, dialect: Dialect) 
     }
 }
 
-/// The status of a failure; some servers send it as the code.
+/// Returns the HTTP status of a failure. Some servers send it as the code.
 fn error_status(input: &LookupInput<'_>) -> Option<u16> {
     let as_code = match input.code {
         Code::Number { value, .. } => u16::try_from(value).ok(),
@@ -370,8 +370,9 @@ fn error_status(input: &LookupInput<'_>) -> Option<u16> {
     input.http_status.or(as_code).filter(|status| (400..600).contains(status))
 }
 
-/// The canonical name of a code that nobody registered: itself when it starts with its category, else with
-/// the category in front. Only capitals, digits and `_` come through, since it becomes a label.
+/// Returns the canonical name of a code that is not registered: the code itself if it starts with its category,
+/// otherwise with the category in front. Only capitals, digits and `_` are kept, because the name becomes a
+/// label.
 pub(crate) fn canonical_name(category: Category, code: &str) -> String {
     const MAX_CODE_CHARS: usize = 96;
     let name: String = code

@@ -1,21 +1,23 @@
-//! A table of known names, looked up for every key of every record.
+//! A hash table of known names, which is queried for every key of every record.
 //!
-//! A name of up to sixteen bytes is told by its length, its first eight bytes and its last eight: three
-//! numbers to compare, no text. That is several times quicker than a general hash map, and these look-ups
-//! are a good part of what a record costs. The few longer names are in such a map.
+//! A name of up to sixteen bytes is identified by its length, its first eight bytes and its last eight bytes, so
+//! a comparison compares three numbers and no text. That is several times faster than a general hash map, and
+//! these lookups are a considerable part of the cost of a record. The few longer names are in a general hash map.
 
 use std::collections::HashMap;
 
-/// Known names with a value each.
+/// A map from known names to values.
 #[derive(Debug, Clone)]
 pub(crate) struct NameTable<T> {
-    /// A power of two, at least three times as long as there are names, so that a miss ends at once.
+    /// The slots. Their number is a power of two and at least three times the number of names, so that a miss
+    /// ends quickly.
     slots: Vec<Option<(NameKey, T)>>,
     count: usize,
     long_names: HashMap<String, T, foldhash::fast::FixedState>,
 }
 
-/// The length, the first eight and the last eight bytes of a name; no two names have the same.
+/// The length, the first eight and the last eight bytes of a name, which identify it uniquely up to
+/// [`Self::MAX_LENGTH`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NameKey {
     first: u64,
@@ -24,7 +26,7 @@ struct NameKey {
 }
 
 impl NameKey {
-    /// Of a longer name, the middle is in neither part.
+    /// The longest name whose bytes are all in one of the two parts.
     const MAX_LENGTH: usize = 16;
 
     #[inline]
@@ -36,7 +38,8 @@ impl NameKey {
         Self { first, last, length: name.len() }
     }
 
-    /// Up to seven bytes as a number: overlapping halves cover four and more, three single bytes the rest.
+    /// Packs up to seven bytes into a number: overlapping halves if there are four or more, single bytes
+    /// otherwise.
     #[inline]
     fn pack_short(name: &[u8]) -> u64 {
         match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
@@ -68,7 +71,7 @@ impl<T: Copy> NameTable<T> {
         table
     }
 
-    /// Adds a name, or gives a known one a new value.
+    /// Inserts a name, or replaces the value of a known one.
     pub(crate) fn insert(&mut self, name: String, value: T) {
         if name.len() > NameKey::MAX_LENGTH {
             self.long_names.insert(name, value);
@@ -80,7 +83,7 @@ impl<T: Copy> NameTable<T> {
         self.insert_key(NameKey::new(name.as_bytes()), value);
     }
 
-    /// Always inlined: half of its cost would be the call.
+    /// Returns the value of a name. Always inlined, because the call would be half of its cost.
     #[inline(always)]
     pub(crate) fn get(&self, name: &str) -> Option<T> {
         if name.len() > NameKey::MAX_LENGTH {

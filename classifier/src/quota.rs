@@ -1,4 +1,4 @@
-//! What a rate limit says about a quota: which one, how much of it is used, and when it starts anew.
+//! The quota fields of a rate limit: its name, how much of it is used, and when it resets.
 
 use crate::category::Category;
 use crate::details::{DetailKey, Details};
@@ -23,23 +23,23 @@ string_enum! {
 /// The quota fields of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Quota<'a> {
-    /// Which quota, such as `requests_per_hour` or `cost_per_day`; not redacted yet.
+    /// The name of the quota, such as `requests_per_hour` or `cost_per_day`; not redacted yet.
     pub(crate) metric: Option<&'a str>,
-    /// How much is used.
+    /// The used part of the quota.
     pub(crate) current: Option<f64>,
-    /// How much there is.
+    /// The size of the quota.
     pub(crate) limit: Option<f64>,
-    /// How far it has got.
+    /// The level that the quota has reached.
     pub(crate) level: Option<QuotaLevel>,
-    /// When it starts anew, in microseconds.
+    /// The time at which the quota resets, in microseconds.
     pub(crate) resets_at: Option<i64>,
 }
 
-/// The thresholds that may stand for the limit, the hardest first.
+/// The detail fields that may contain the limit, the hardest threshold first.
 const LIMITS: [DetailKey; 4] = [DetailKey::HardStop, DetailKey::Pause, DetailKey::Warn, DetailKey::Limit];
 
 impl<'a> Quota<'a> {
-    /// Reads the quota of a rate limit; other categories have none.
+    /// Reads the quota of a rate limit. Other categories have none.
     pub(crate) fn read(category: Category, canonical: &str, details: &Details<'a>) -> Self {
         if category != Category::RateLimit {
             return Self::default();

@@ -1,35 +1,37 @@
-//! Why a record, or a part of it, could not be used.
+//! The reasons for which a record, or a part of it, could not be used.
 
 use std::fmt;
 
-/// A closed list, so that what is lost can be counted by reason. Each says what to do about it.
+/// The reason for which a record was not used. The list is closed, so that losses can be counted by reason. Each
+/// message states a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnrecognizedReason {
-    /// Neither JSON nor logfmt.
+    /// The record is neither JSON nor logfmt.
     NotJson {
-        /// Where the parser gave up, in bytes from the start of the document.
+        /// The position at which the parser stopped, in bytes from the start of the document.
         at: usize,
     },
-    /// Bytes that are not UTF-8.
+    /// The record contains bytes that are not UTF-8.
     InvalidUtf8,
-    /// A line over [`Limits::line_bytes`](crate::Limits).
+    /// The line is longer than [`Limits::line_bytes`](crate::Limits).
     TooLong,
-    /// Nested over [`Limits::json_depth`](crate::Limits).
+    /// The record is nested deeper than [`Limits::json_depth`](crate::Limits).
     TooDeep,
-    /// Readable, but no envelope, status or audit event in it.
+    /// The record is readable, but contains no envelope, status or audit event.
     NoEnvelope,
-    /// A request, a notification or a notice of a host: nothing has failed or worked yet.
+    /// The record is a request, a notification or a notice of a host, so nothing has failed or succeeded yet.
     NotAReply,
-    /// The state of a task or the result of a call that an earlier record of the stream told already.
+    /// The record repeats the state of a task or the result of a call that an earlier record of the stream
+    /// reported.
     RepeatedState,
-    /// An envelope may be there, but under more wrappers than we open.
+    /// The record may contain an envelope, but under more wrappers than are opened.
     TooManyLevels,
-    /// More events in one record than [`Limits::events_per_record`](crate::Limits).
+    /// The record contains more events than [`Limits::events_per_record`](crate::Limits).
     TooManyEvents,
 }
 
 impl UnrecognizedReason {
-    /// A short, stable word: a metric label and a column value.
+    /// Returns a short, stable word that serves as a metric label and a column value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +47,8 @@ impl UnrecognizedReason {
         }
     }
 
-    /// True when the bytes could not be read at all, rather than held nothing of ours.
+    /// Returns true if the bytes could not be read at all. False means that the record was readable, but
+    /// contained nothing to classify.
     #[must_use]
     pub const fn is_unreadable(self) -> bool {
         matches!(self, Self::NotJson { .. } | Self::InvalidUtf8 | Self::TooLong | Self::TooDeep)
@@ -55,7 +58,7 @@ impl UnrecognizedReason {
 impl fmt::Display for UnrecognizedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The parser does not say where a document was cut short.
+            // The parser does not report where a document was cut off.
             Self::NotJson { at: 0 } => {
                 f.write_str("neither JSON nor logfmt, or cut short; write one JSON object a line")
             }

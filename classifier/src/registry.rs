@@ -1,12 +1,12 @@
-//! The registry: every known code of every dialect, and the rules for codes nobody registered.
+//! The registry: every known code of every dialect, and the rules for codes that are not registered.
 //!
-//! It is data. One file a dialect, and two more for categories and inference rules, are embedded in the
-//! library; everything else (classification, `faultline codes`, the reference page, metric series,
-//! runbook anchors) derives from them. **Adding a code is one entry in one file.** Operators add their
-//! own with [`OperatorFile`].
+//! It is data. One file per dialect and two more for categories and inference rules are embedded in the library;
+//! everything else (classification, `faultline codes`, the reference page, metric series, runbook anchors) is
+//! derived from them. **Adding a code takes one entry in one file.** Operators add their own codes with
+//! [`OperatorFile`].
 //!
-//! What always holds: the category of a code is never stored, it is the registered prefix of its
-//! canonical code; exact entries come before ranges and prefixes, whatever the dialect.
+//! Invariants: the category of a code is never stored, because it is the registered prefix of its canonical code;
+//! exact entries take precedence over ranges and prefixes, whatever the dialect.
 
 mod condition;
 mod entry;
@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Every known code, and the rules for the unknown ones.
+/// Every known code, and the rules for unknown codes.
 #[derive(Debug, Clone)]
 pub struct Registry {
     categories: Vec<CategoryInfo>,
@@ -46,74 +46,74 @@ pub struct Registry {
     statuses: Statuses,
     faults: Faults,
     evidence: &'static EvidenceTable,
-    /// Entries by code text; a number is its decimal text.
+    /// Entries by code text. A number is stored as its decimal text.
     by_text: HashMap<String, Vec<usize>, foldhash::fast::FixedState>,
-    /// Entries by number, so that a numeric code needs no text to be looked up.
+    /// Entries by number, so that a numeric code is looked up without converting it to text.
     by_number: HashMap<i64, Vec<usize>, foldhash::fast::FixedState>,
-    /// The entry that says what a canonical code means when it was not sent itself.
+    /// The entry that determines the meaning of a canonical code that was not itself sent.
     by_canonical: HashMap<String, usize, foldhash::fast::FixedState>,
     /// Entries that refine a code by the type of the exception: code, type, entry.
     refinements: Vec<(String, String, usize)>,
     operator: OperatorFile,
 }
 
-/// An operator's registry file, as it stands on the disk.
+/// An operator's registry file as it is stored on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RegistryFile {
-    /// What errors call it.
+    /// The name of the file in error messages.
     pub name: String,
-    /// What it says.
+    /// The contents of the file.
     pub text: String,
 }
 
-/// What a category stands for.
+/// The description of a category.
 #[derive(Debug, Clone)]
 pub struct CategoryInfo {
-    /// The category, and what holds for its codes unless they say otherwise.
+    /// The category and the defaults of its codes.
     pub meaning: Meaning,
-    /// One sentence.
+    /// A description in one sentence.
     pub description: String,
-    /// The heading of the runbook that deals with it.
+    /// The heading of the runbook for the category.
     pub runbook: String,
 }
 
-/// What a dialect is.
+/// The description of a dialect.
 #[derive(Debug, Clone)]
 pub struct DialectInfo {
     /// The dialect.
     pub dialect: Dialect,
-    /// Its name for people.
+    /// The title of the dialect.
     pub title: String,
-    /// One or two sentences.
+    /// A description in one or two sentences.
     pub description: String,
 }
 
-/// Numbers that belong together, for codes without an entry.
+/// A range of numbers with a common category, for codes without an entry.
 #[derive(Debug, Clone)]
 pub struct Range {
-    /// Whose range it is.
+    /// The dialect that the range belongs to.
     pub dialect: Dialect,
     /// The numbers, both ends included.
     pub numbers: RangeInclusive<i64>,
-    /// What the dialect calls it.
+    /// The name of the range in the dialect.
     pub name: String,
     /// The category of its codes.
     pub category: Category,
 }
 
-/// A step in the life of a confirmation token: an event, not a failure.
+/// A step in the life of a confirmation token, which is an event and not a failure.
 #[derive(Debug, Clone)]
 pub struct AuditEvent {
     /// The word in the record's `event` field.
     pub event: String,
-    /// Its cross-dialect name.
+    /// The cross-dialect name.
     pub canonical: String,
-    /// One sentence.
+    /// A description in one sentence.
     pub description: String,
 }
 
 impl Registry {
-    /// The registry as it ships.
+    /// Returns the registry that ships with the library.
     pub fn builtin() -> Result<Self, RegistryError> {
         let tables = load::embedded()?;
         let mut registry = Self {
@@ -136,7 +136,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The shipped registry with an operator's file on top; `file` is the name that errors show.
+    /// Returns the shipped registry with an operator's file added. `file` is the name that error messages show.
     pub fn with_operator_file(file: &str, text: &str) -> Result<Self, RegistryError> {
         let mut registry = Self::builtin()?;
         registry.operator = OperatorFile::parse(file, text, &registry)?;
@@ -152,71 +152,72 @@ impl Registry {
             if let Some((code, name)) = entry.code.split_once('/') {
                 self.refinements.push((code.to_owned(), name.to_owned(), index));
             }
-            // MCP-AQL comes first, and its names are the canonical ones.
+            // MCP-AQL is the first dialect, and its names are the canonical ones.
             if entry.code == entry.canonical {
                 self.by_canonical.entry(entry.canonical.clone()).or_insert(index);
             }
         }
     }
 
-    /// Every entry, dialect by dialect.
+    /// Returns all entries, dialect by dialect.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Every category, in the order all tables show them.
+    /// Returns all categories, in the order in which all tables show them.
     #[must_use]
     pub fn categories(&self) -> &[CategoryInfo] {
         &self.categories
     }
 
-    /// Every dialect that has entries.
+    /// Returns all dialects that have entries.
     #[must_use]
     pub fn dialects(&self) -> &[DialectInfo] {
         &self.dialects
     }
 
-    /// Every numeric range.
+    /// Returns all numeric ranges.
     #[must_use]
     pub fn ranges(&self) -> &[Range] {
         &self.ranges
     }
 
-    /// Every audit event.
+    /// Returns all audit events.
     #[must_use]
     pub fn audits(&self) -> &[AuditEvent] {
         &self.audits
     }
 
-    /// What the operator added.
+    /// Returns the operator's additions.
     #[must_use]
     pub fn operator(&self) -> &OperatorFile {
         &self.operator
     }
 
-    /// The statuses that say what a failure without a code is, single ones first.
+    /// Returns the HTTP statuses that determine the meaning of a failure without a code, single statuses first.
     pub fn statuses(&self) -> impl Iterator<Item = (&RangeInclusive<u16>, &str)> {
         self.statuses.rows()
     }
 
-    /// The wordings that say what a failure without a specific code is, and the canonical code they speak for.
+    /// Returns the wordings that determine the meaning of a failure without a specific code, and the canonical
+    /// code that each indicates.
     pub fn phrases(&self) -> impl Iterator<Item = (&[String], &str)> {
         self.evidence.rows()
     }
 
-    /// Whose fault a canonical code is, as far as its name tells.
+    /// Returns the party at fault for a canonical code, as far as its name tells.
     #[must_use]
     pub fn fault(&self, canonical: &str) -> Option<Fault> {
         self.faults.find(canonical)
     }
 
-    /// The evidence table: what the words of a failure say.
+    /// Returns the evidence table, which maps the wording of failures to canonical codes.
     pub(crate) fn evidence(&self) -> &EvidenceTable {
         self.evidence
     }
 
-    /// The entries of a code in every dialect.
+    /// Returns the entries of a code in every dialect.
     pub fn find(&self, code: &str) -> impl Iterator<Item = &Entry> {
         self.by_text.get(code).into_iter().flatten().map(|&index| &self.entries[index])
     }
@@ -225,19 +226,19 @@ impl Registry {
         self.by_number.get(&number).into_iter().flatten().map(|&index| &self.entries[index])
     }
 
-    /// The entry of a code in one dialect.
+    /// Returns the entry of a code in one dialect.
     #[must_use]
     pub fn entry(&self, dialect: Dialect, code: &str) -> Option<&Entry> {
         self.find(code).find(|entry| entry.dialect == dialect)
     }
 
-    /// The entry that refines a code by the type of the exception.
+    /// Returns the entry that refines a code by the type of the exception.
     pub(crate) fn refined(&self, code: &str, type_name: &str) -> Option<&Entry> {
         let fits = |(refined, name, _): &&(String, String, usize)| refined == code && name == type_name;
         self.refinements.iter().find(fits).map(|&(_, _, index)| &self.entries[index])
     }
 
-    /// What a canonical code means when nothing more is known than its name.
+    /// Returns the meaning of a canonical code if nothing but its name is known.
     #[must_use]
     pub fn meaning(&self, canonical: &str) -> Meaning {
         match self.by_canonical.get(canonical) {
@@ -246,18 +247,18 @@ impl Registry {
         }
     }
 
-    /// The registry's own copy of a canonical name, where it has one.
+    /// Returns the entry whose code is this canonical code, if there is one.
     pub(crate) fn canonical_entry(&self, canonical: &str) -> Option<&Entry> {
         self.by_canonical.get(canonical).map(|&index| &self.entries[index])
     }
 
-    /// The category of a canonical code, or of any code that starts with a registered prefix.
+    /// Returns the category of a canonical code, or of any code that starts with a registered prefix.
     #[must_use]
     pub fn category(&self, canonical: &str) -> Category {
         self.prefix(canonical).unwrap_or(Category::Unknown)
     }
 
-    /// What holds for the codes of a category that have no entry.
+    /// Returns the defaults for the codes of a category that have no entry.
     #[must_use]
     pub fn defaults(&self, category: Category) -> Meaning {
         load::category_defaults(&self.categories, category)
@@ -271,7 +272,8 @@ impl Registry {
         self.statuses.canonical(status)
     }
 
-    /// The narrowest range that holds a number, of one dialect or of any; of two alike, plain JSON-RPC's.
+    /// Returns the narrowest range that contains a number, of one dialect or of any. If two are equally narrow,
+    /// plain JSON-RPC is preferred.
     pub(crate) fn range(&self, dialect: Option<Dialect>, number: i64) -> Option<&Range> {
         self.ranges
             .iter()

@@ -8,16 +8,16 @@ macro_rules! string_enum {
         pub enum $name { $($(#[$variant_doc])* $variant,)+ }
 
         impl $name {
-            /// Every value, in the order they are documented.
+            /// All values in the order in which they are declared.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The word, as stored, exported and printed.
+            /// Returns the word that is stored, exported and printed.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// The value that this exact word names.
+            /// Returns the value with this exact word.
             #[must_use]
             pub fn from_name(word: &str) -> Option<Self> {
                 match word { $($text => Some(Self::$variant),)+ _ => None }

@@ -1,7 +1,8 @@
-//! Eight bytes of a text at a time, as one number.
+//! SWAR: examines eight bytes of a text at once, as one number.
 //!
-//! Each function gives a number that has the high bit of a byte set where the byte is what was asked for.
-//! Adding `0x7f - n` to a byte below 128 carries into its high bit just when the byte is greater than `n`.
+//! Each mask function returns a number in which the high bit of a byte is set if the byte belongs to the
+//! requested class. Adding `0x7f - n` to a byte below 128 carries into its high bit exactly if the byte is
+//! greater than `n`.
 
 const HIGH_BITS: u64 = repeat_byte(0x80);
 
@@ -13,7 +14,8 @@ const fn greater_than(bytes: u64, byte: u8) -> u64 {
     bytes.wrapping_add(repeat_byte(0x7f - byte))
 }
 
-/// The eight bytes at a place within a text; past its end stand zeros (the digit), which mean nothing.
+/// Loads the eight bytes at an offset. Bytes past the end of the text are read as the digit zero, which has no
+/// special meaning.
 #[inline]
 pub(crate) fn load(bytes: &[u8], offset: usize) -> u64 {
     let rest = &bytes[offset..];
@@ -23,8 +25,8 @@ pub(crate) fn load(bytes: &[u8], offset: usize) -> u64 {
     }
 }
 
-/// The rest of a text, less than eight bytes. The last eight of the whole text hold it, which is cheaper to
-/// take than to copy as many bytes as there are.
+/// Loads the rest of a text, which is shorter than eight bytes. It is part of the last eight bytes of the text;
+/// loading those is cheaper than copying a variable number of bytes.
 #[inline]
 fn load_tail(bytes: &[u8], rest: &[u8]) -> u64 {
     match bytes.last_chunk() {
@@ -36,14 +38,14 @@ fn load_tail(bytes: &[u8], rest: &[u8]) -> u64 {
     }
 }
 
-/// Where the letters are.
+/// Returns the mask of the letters.
 #[inline]
 pub(crate) const fn letter_mask(bytes: u64) -> u64 {
     let lower = bytes & !HIGH_BITS | repeat_byte(0x20);
     greater_than(lower, b'a' - 1) & !greater_than(lower, b'z') & !bytes & HIGH_BITS
 }
 
-/// Where something is that is no letter or digit.
+/// Returns the mask of the bytes that are neither letters nor digits.
 #[inline]
 pub(crate) const fn non_alphanumeric_mask(bytes: u64) -> u64 {
     let low = bytes & !HIGH_BITS;
@@ -53,7 +55,7 @@ pub(crate) const fn non_alphanumeric_mask(bytes: u64) -> u64 {
     !((letters | digits) & !bytes) & HIGH_BITS
 }
 
-/// Where something is that JSON text cannot hold as it is: control characters, quotes, backslashes, DEL.
+/// Returns the mask of the bytes that must be escaped in JSON text: control characters, quotes, backslashes, DEL.
 #[inline]
 pub(crate) const fn escape_mask(bytes: u64) -> u64 {
     let low = bytes & !HIGH_BITS;

@@ -1,22 +1,22 @@
-//! The template of a message: what stays the same when the same thing goes wrong again.
+//! The template of a message: the part that stays the same when the same problem occurs again.
 //!
-//! Published rule: dynamic values stand in single quotes. Beyond that, numbers, hex ids, UUIDs, URLs,
-//! paths, e-mail addresses, times and redactions become placeholders, so that
-//! `Resource 'issue' not found: '17'` and `...: '18'` are one group.
+//! By convention, dynamic values are in single quotes. In addition, numbers, hex ids, UUIDs, URLs, paths, e-mail
+//! addresses, times and redaction marks become placeholders, so that `Resource 'issue' not found: '17'` and `...:
+//! '18'` belong to one group.
 //!
-//! What always holds: the same message gives the same template in every version, since stored
-//! fingerprints depend on it; a golden file holds this.
+//! Invariant: the same message gives the same template in every version, because stored fingerprints depend on
+//! it. A golden file verifies this.
 
 mod values;
 
 use values::{address, ipv6_length, is_absolute_path, number_length, path_length, time_length, uuid_length};
 
-/// What was noticed about a message on the way.
+/// Information leaks that were noticed while the template was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Leaks {
-    /// It shows a path of the server's file system.
+    /// True if the message shows a path of the server's file system.
     pub(crate) path: bool,
-    /// It shows a stack frame or the class of an exception.
+    /// True if the message shows a stack frame or the class of an exception.
     pub(crate) internals: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn write(out: &mut String, message: &str) -> Leaks {
     scanner.leaks
 }
 
-/// The template of a message.
+/// Returns the template of a message.
 #[must_use]
 pub fn from_message(message: &str) -> String {
     let mut out = String::new();
@@ -49,15 +49,16 @@ struct Scanner<'t> {
     text: &'t str,
     bytes: &'t [u8],
     position: usize,
-    /// What stands before this is in the template; what follows, up to `at`, is kept as it is. Most of a
-    /// message is, so it is written in long stretches.
+    /// The position up to which the template is written. The text from here to `position` is copied unchanged.
+    /// Most of a message is, so it is copied in long stretches.
     written: usize,
-    /// Without these signs there are no paths, URLs or addresses to look for.
+    /// False if the message contains no `/`, `\` or `@`, so that there are no paths, URLs or addresses to look
+    /// for.
     has_address_bytes: bool,
     leaks: Leaks,
 }
 
-/// The longest quoted value that is taken for one; beyond it a quote is an apostrophe.
+/// The maximum length of a quoted value. If it is longer, the quote is treated as an apostrophe.
 const MAX_QUOTED_BYTES: usize = 1024;
 
 impl Scanner<'_> {
@@ -102,10 +103,10 @@ impl Scanner<'_> {
         }
     }
 
-    /// A value in quotes; an apostrophe inside a word is none.
+    /// Replaces a value in quotes. An apostrophe inside a word does not open one.
     fn quoted(&mut self, out: &mut String, quote: u8) {
         let start = self.position + 1;
-        // What is a letter or digit now may be a placeholder in the template.
+        // A byte that is a letter or a digit now may be a placeholder in an existing template.
         let is_glued = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'{' | b'}');
         let opens = self.position == 0 || !is_glued(self.bytes[self.position - 1]);
         let closes = |(at, &byte): (usize, &u8)| byte == quote && !is_glued(self.byte(start + at + 1));
@@ -125,7 +126,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// `[redacted]`, `[token:...]`, `[client:...]`: marks of redaction are as dynamic as what they hide.
+    /// Replaces `[redacted]`, `[token:...]` and `[client:...]`, because redaction marks are as dynamic as the
+    /// values they hide.
     fn redaction_mark(&mut self, out: &mut String) {
         let rest = &self.text[self.position..];
         let is_mark = ["[redacted]", "[token:", "[client:"].iter().any(|mark| rest.starts_with(mark));
@@ -135,7 +137,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A placeholder that stands there already.
+    /// Skips a placeholder that the message already contains.
     fn existing_placeholder(&mut self) {
         let rest = &self.bytes[self.position + 1..];
         let letters = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
@@ -143,7 +145,7 @@ impl Scanner<'_> {
         self.advance_to(self.position + end);
     }
 
-    /// A path that starts at the root, at home or here.
+    /// Replaces a path that starts at the root, at the home directory or at the current directory.
     fn rooted_path(&mut self, out: &mut String) {
         let length = path_length(&self.bytes[self.position..]);
         let path = &self.bytes[self.position..self.position + length];
@@ -185,7 +187,7 @@ impl Scanner<'_> {
         self.plain_word(out, length);
     }
 
-    /// A word, segment by segment: `task-123` keeps its name and loses its number.
+    /// Replaces the dynamic segments of a word: `task-123` keeps its name and loses its number.
     fn plain_word(&mut self, out: &mut String, length: usize) {
         let end = self.position + length;
         while self.position < end {
@@ -208,7 +210,7 @@ impl Scanner<'_> {
                         let length = number_length(&self.bytes[self.position..]);
                         self.flush(out);
                         let before = out.len().checked_sub(1).map(|last| out.as_bytes()[last]);
-                        // A sign belongs to its number when nothing stands before it.
+                        // A minus sign belongs to its number if no word precedes it.
                         if before == Some(b'-')
                             && !out[..out.len() - 1].ends_with(|c: char| c.is_alphanumeric() || c == '}')
                         {
@@ -225,7 +227,8 @@ impl Scanner<'_> {
     }
 }
 
-/// A word that only stack traces have: `Traceback`, `panicked`, or a class such as `ValueError`.
+/// Returns true for words that occur only in stack traces: `Traceback`, `panicked`, or a class such as
+/// `ValueError`.
 fn shows_internals(word: &[u8]) -> bool {
     let class =
         |ending: &[u8]| word.strip_suffix(ending).and_then(<[u8]>::last).is_some_and(u8::is_ascii_lowercase);
@@ -239,7 +242,7 @@ fn shows_internals(word: &[u8]) -> bool {
     }
 }
 
-/// A place in a source file, as stack traces and logs of crashes show it.
+/// Returns true for a location in a source file, as stack traces and crash logs show it.
 fn is_source_location(rest: &[u8], word: usize) -> bool {
     const SOURCE_EXTENSIONS: [&[u8]; 18] = [
         b"js", b"ts", b"jsx", b"tsx", b"mjs", b"py", b"go", b"rs", b"rb", b"java", b"kt", b"cs", b"cpp",
@@ -259,11 +262,11 @@ fn is_source_location(rest: &[u8], word: usize) -> bool {
     }
 }
 
-/// What one run of letters and digits is.
+/// The class of a run of letters and digits.
 enum Segment {
     Word,
     Number,
-    /// A number with a unit, such as `30ms`: so many digits.
+    /// A number with a unit, such as `30ms`. The value is the number of digits.
     Measure(usize),
     Whole(&'static str),
 }
@@ -281,7 +284,7 @@ fn classify_segment(segment: &[u8]) -> Segment {
     let is_hex = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     let has_exponent =
         leading > 0 && matches!(unit, [b'e' | b'E', power @ ..] if power.iter().all(u8::is_ascii_digit));
-    // A hex id is by chance a number now and then, so both have the same placeholder.
+    // A hex id may happen to look like a number, so both have the same placeholder.
     if has_exponent || segment.strip_prefix(b"0x").is_some_and(is_hex) {
         return Segment::Whole("{number}");
     }
@@ -302,7 +305,7 @@ fn classify_segment(segment: &[u8]) -> Segment {
     Segment::Whole("{id}")
 }
 
-/// The usual units of time, size and rate; none is made of hex digits alone.
+/// Returns true for the usual units of time, size and rate. None of them consists only of hex digits.
 fn is_unit(letters: &[u8]) -> bool {
     const UNITS: [&[u8]; 23] = [
         b"ns", b"us", b"ms", b"s", b"sec", b"secs", b"m", b"min", b"mins", b"h", b"hr", b"hrs", b"k", b"kb",
@@ -311,12 +314,12 @@ fn is_unit(letters: &[u8]) -> bool {
     UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(letters))
 }
 
-/// Letters, digits, `_` and `-`: what a word is made of; other scripts count as letters.
+/// Returns true for the bytes of words: letters, digits, `_` and `-`. Bytes of other scripts count as letters.
 const fn is_word(byte: u8) -> bool {
     BYTE_CLASS[byte as usize] & CLASS_WORD != 0
 }
 
-/// Bytes at which something may begin.
+/// Returns true for the bytes at which a value or a word may begin.
 const fn is_special(byte: u8) -> bool {
     BYTE_CLASS[byte as usize] != 0
 }

@@ -1,6 +1,6 @@
-//! Classifies data points of histograms of calls: how many calls of an operation went how.
+//! Classifies data points of call histograms, which state how many calls of an operation had which outcome.
 //!
-//! A point tells of many calls at once and of no failure in particular, so it yields traffic and no events.
+//! A point describes many calls at once and no failure in particular, so it yields traffic and no events.
 
 use super::emitter::Emitter;
 use super::event_builder::EventBuilder;
@@ -12,7 +12,7 @@ use crate::telemetry::attributes::IndexedAttributes;
 use crate::telemetry::{CallPoint, Resource, Span, failure};
 
 impl Classifier {
-    /// Classifies one data point. Points of calls that failed have a code or the type of an error.
+    /// Classifies one data point. The points of failed calls have an error code or an error type.
     pub fn call_point(
         &mut self,
         point: &CallPoint<'_>,

@@ -1,4 +1,4 @@
-//! Conformance checks: derives the findings, which tell a server's authors how to improve an error.
+//! Conformance checks: they derive the findings that tell the authors of a server how to improve an error.
 
 use super::event_builder::Message;
 use crate::category::Category;
@@ -66,8 +66,8 @@ fn is_reserved(code: Code<'_>) -> bool {
     matches!(code, Code::Number { value, .. } if RESERVED_CODES.contains(&value) && !ASSIGNED_CODES.contains(&value))
 }
 
-/// Returns true when the code has the format that its dialect asks for. Where no code is expected, none is
-/// missing.
+/// Returns true if the code has the format that its dialect requires, or if its dialect requires no code and none
+/// is given.
 fn has_good_format(failure: &Failure<'_>, dialect: Dialect, is_dialect_code: bool) -> bool {
     match (failure.code, dialect) {
         (Code::Text(_), _) if is_dialect_code => true,
@@ -85,7 +85,7 @@ fn has_good_format(failure: &Failure<'_>, dialect: Dialect, is_dialect_code: boo
     }
 }
 
-/// Returns true for words of digits and of letters of one case, joined by single underscores.
+/// Returns true for words of digits and of letters of one case that are joined by single underscores.
 fn is_snake_words(code: &str, is_letter: fn(&u8) -> bool) -> bool {
     code.split('_')
         .all(|word| !word.is_empty() && word.bytes().all(|byte| is_letter(&byte) || byte.is_ascii_digit()))

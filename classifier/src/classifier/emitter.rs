@@ -15,9 +15,9 @@ pub(super) struct Emitter<'e, S> {
     builder: EventBuilder<'e>,
     scratch: &'e mut Scratch,
     sink: &'e mut S,
-    /// Number of events of this record so far. It is the index in their ids, and it is bounded.
+    /// The number of events of this record so far. It is the index in their ids, and it is bounded.
     events: usize,
-    /// Bytes of attributes written so far. The events of one record share a budget for them.
+    /// The number of bytes of attributes written so far. The events of one record share a budget for them.
     attribute_bytes: usize,
     pub(super) summary: RecordSummary,
 }
@@ -27,11 +27,11 @@ pub(super) struct Emitter<'e, S> {
 pub(super) struct RecordSummary {
     /// The dialect of the first failure.
     pub(super) failed_dialect: Option<Dialect>,
-    /// There was a failure that was no protocol probe.
+    /// True if there was a failure other than a protocol probe.
     pub(super) has_real_failure: bool,
     /// The dialect and outcome of the first reply that did not fail.
     pub(super) first_success: Option<(Dialect, Outcome)>,
-    /// The most specific reason why a part of the record was not used.
+    /// The most specific reason for which a part of the record was not used.
     pub(super) reason: Option<UnrecognizedReason>,
 }
 
@@ -50,8 +50,7 @@ impl<'e, S: Sink> Emitter<'e, S> {
         self.events > 0
     }
 
-    /// Counts one more event. Returns false when the record exceeds its limit of events, and reports that
-    /// once.
+    /// Counts one more event. Returns false if the record exceeds its limit of events, and reports that once.
     fn count_event(&mut self) -> bool {
         self.events += 1;
         let limit = self.builder.rules.limits.events_per_record;
@@ -94,7 +93,7 @@ impl<'e, S: Sink> Emitter<'e, S> {
         });
     }
 
-    /// Reports a reason that means an exceeded limit at once, and stores any other reason for the end of the
+    /// Reports a reason at once if it means an exceeded limit, and stores any other reason for the end of the
     /// record.
     pub(super) fn record_reason(&mut self, reason: UnrecognizedReason) {
         if matches!(
@@ -107,7 +106,7 @@ impl<'e, S: Sink> Emitter<'e, S> {
             self.summary.reason.filter(|known| *known != UnrecognizedReason::NoEnvelope).or(Some(reason));
     }
 
-    /// Reports a record of which nothing could be used, unless it was reported already.
+    /// Reports a record that yielded nothing, unless it was reported already.
     pub(super) fn report_unrecognized(&mut self) {
         match self.summary.reason {
             Some(
@@ -167,16 +166,16 @@ impl<S: Sink> EnvelopeVisitor for Emitter<'_, S> {
     }
 }
 
-/// Returns true when replies count as calls. In telemetry they do so only where no span counts them.
+/// Returns true if replies count as calls. In telemetry they do so only where no span counts them.
 fn counts_replies(builder: &EventBuilder<'_>) -> bool {
     builder.telemetry.is_none_or(|telemetry| telemetry.counts_replies)
 }
 
-/// Returns the call of a failed reply. Warnings and audit events have none: the reply they come with is
-/// counted by itself.
+/// Returns the call of a failed reply. Warnings and audit events have none, because their reply is counted
+/// separately.
 fn call_from_event<'a>(event: &'a Event<'a>) -> Option<Call<'a>> {
     let outcome = match event.fault {
-        // A probe that found nothing is no failure.
+        // A probe that found nothing is not a failure.
         Some(Fault::Probe) => Outcome::Ok,
         _ if event.hidden => Outcome::Hidden,
         _ => Outcome::Failed,

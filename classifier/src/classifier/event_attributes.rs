@@ -1,4 +1,5 @@
-//! Writes the attributes of an event: what its record and the telemetry around it hold beside the envelope.
+//! Writes the attributes of an event: the fields of its record and of the enclosing telemetry outside the
+//! envelope.
 
 use super::event_builder::{EventBuilder, Scratch};
 use crate::envelope::Scope;

@@ -11,7 +11,7 @@ use crate::redact::CleanNames;
 use crate::time;
 use std::borrow::Cow;
 
-/// The part of the context that calls are counted by.
+/// The part of the context by which calls are grouped.
 pub(super) struct CallContext<'a> {
     pub(super) time: i64,
     pub(super) time_source: TimeSource,

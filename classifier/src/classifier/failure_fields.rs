@@ -1,6 +1,6 @@
-//! What single fields of a failure say: its status, its word on retries, how long to wait, whose fault it is.
+//! Single fields of a failure: its HTTP status, whether a retry helps, how long to wait and who is at fault.
 //!
-//! The payload's own word comes before what the code stands for.
+//! A value that the payload states takes precedence over the one that its code implies.
 
 use crate::category::{Category, Severity};
 use crate::context::{ContextField, http_status};
@@ -28,12 +28,12 @@ pub(super) fn find_http_status(
     .find_map(http_status)
 }
 
-/// Returns what the payload itself states about retries.
+/// Returns true or false if the payload itself states whether a retry can help.
 pub(super) fn payload_retryable(details: &Details<'_>, error_fields: &Details<'_>) -> Option<bool> {
     error_fields.get(DetailKey::Retryable).or(details.get(DetailKey::Retryable))?.as_bool()
 }
 
-/// Returns whose fault a failure is. Asking whether `server/discover` is there is no failure of anyone.
+/// Returns the party at fault. A request that only asks whether `server/discover` exists is nobody's failure.
 pub(super) fn fault(
     kind: EventKind,
     classification: &Classification<'_>,
@@ -49,7 +49,7 @@ pub(super) fn cap_severity(kind: EventKind, severity: Severity) -> Severity {
     if kind == EventKind::Warning { severity.max(Severity::Warning) } else { severity }
 }
 
-/// Finds the time to wait before a retry. Fields count for any failure; the message is searched only where
+/// Finds the time to wait before a retry. Fields are used for every failure; the message is searched only if
 /// waiting can help.
 pub(super) fn find_retry_after(
     details: &Details<'_>,

@@ -1,11 +1,11 @@
 //! Classifies spans and log records.
 //!
-//! **Status alone decides nothing.** A span or a log record is searched for captured replies, then for
-//! failures that its attributes state, and only then does its own status or severity count. Most spans
-//! contain none of these and cost one pass over their attributes.
+//! **A status alone is not decisive.** A span or a log record is searched for captured replies first, then for
+//! failures that its attributes state. Only then is its own status or severity used. Most spans contain none of
+//! these and cost one pass over their attributes.
 //!
-//! Invariant: a span is at most one call, however many events it yields, and a log record that belongs to a
-//! span is none.
+//! Invariant: a span counts as at most one call, however many events it yields, and a log record that belongs to
+//! a span counts as none.
 
 use super::emitter::Emitter;
 use super::event_builder::{EventBuilder, Scratch};
@@ -108,7 +108,7 @@ impl Classifier {
 }
 
 impl Classifier {
-    /// Classifies a tool call that an agent host tells of.
+    /// Classifies a tool call that an agent host reports.
     fn agent_tool_call(
         &mut self,
         call: &AgentToolCall<'_>,
@@ -156,7 +156,7 @@ struct FailureEvidence<'a> {
 struct ReplyCandidate<'a> {
     text: &'a str,
     location: ReplyLocation<'a>,
-    /// It is what the call put out, and nothing beside it.
+    /// True if the text is the output of the call and nothing else.
     is_content: bool,
 }
 
@@ -199,8 +199,8 @@ impl<'e, S: Sink> TelemetryReader<'e, S> {
         }
     }
 
-    /// Searches replies until one of them yields an event. The others usually repeat it.
-    /// `has_failed` says that the call is known to have failed.
+    /// Searches replies until one of them yields an event. The others usually repeat it. `has_failed` is true if
+    /// the call is known to have failed.
     fn read_replies(
         &mut self,
         replies: impl Iterator<Item = ReplyCandidate<'e>>,
@@ -227,7 +227,7 @@ impl<'e, S: Sink> TelemetryReader<'e, S> {
         self.emitter.set_location(reply.location);
         let scope = self.scope();
         if !reply.is_json() {
-            // The words of a call that is known to have failed are its message.
+            // The output of a call that is known to have failed is its message.
             if has_failed {
                 return Err(UnrecognizedReason::NoEnvelope);
             }
@@ -366,7 +366,7 @@ fn span_replies<'a>(
     attribute_replies(attributes).chain(status).chain(of_events)
 }
 
-/// Returns the texts of the known attributes that may contain a reply. What a call put out may be prose.
+/// Returns the texts of the known attributes that may contain a reply. The output of a call may be prose.
 fn attribute_replies<'a>(
     attributes: &IndexedAttributes<'a>,
 ) -> impl Iterator<Item = ReplyCandidate<'a>> + use<'a> {

@@ -1,7 +1,7 @@
-//! Records in, and in a few words what came out: every shape, every wrapper, every correction.
+//! Classifies records of every shape, wrapper and correction, and compares a short summary of the result.
 //!
-//! An event reads `kind dialect code canonical`, then `hidden`, `inferred` and `#index` where they hold; a
-//! call that worked reads `ok dialect`; what could not be used reads `? reason`.
+//! An event reads `kind dialect code canonical`, followed by `hidden`, `inferred` and `#index` where they apply.
+//! A call that succeeded reads `ok dialect`. A record that could not be used reads `? reason`.
 
 use super::*;
 use crate::{Call, Event, Outcome};
@@ -20,7 +20,7 @@ mod spans;
 mod telemetry;
 mod transcripts;
 
-/// Writes down what it is given.
+/// A sink that writes a summary line for each thing it receives.
 #[derive(Default)]
 struct SummarySink(Vec<String>);
 
@@ -48,7 +48,7 @@ impl Sink for SummarySink {
     }
 }
 
-/// Keeps the JSON of the events.
+/// A sink that keeps the JSON of the events.
 #[derive(Default)]
 struct JsonSink(Vec<serde_json::Value>);
 
@@ -62,7 +62,7 @@ impl Sink for JsonSink {
     fn unrecognized(&mut self, _: UnrecognizedReason) {}
 }
 
-/// Rules with an operator's file; those without are made once.
+/// Returns rules with an operator's file. The rules without one are created once and shared.
 fn rules(operator: &str) -> Arc<Rules> {
     static PLAIN: LazyLock<Arc<Rules>> = LazyLock::new(|| make_rules(""));
     if operator.is_empty() { PLAIN.clone() } else { make_rules(operator) }
@@ -73,7 +73,7 @@ fn make_rules(operator: &str) -> Arc<Rules> {
     Arc::new(Rules::new(registry, HashKey::FIXED, Limits::default()))
 }
 
-/// Long after every time in these tests.
+/// A time of arrival that is later than every time in these tests.
 const ARRIVAL: i64 = 1_900_000_000_000_000;
 
 fn origin() -> RecordOrigin<'static> {
@@ -86,19 +86,19 @@ fn summarize_with(operator: &str, record: impl AsRef<[u8]>) -> Vec<String> {
     sink.0
 }
 
-/// Checks what a record says in a few words.
+/// Checks the summary of a record.
 #[track_caller]
 fn check(record: &str, expected: &[&str]) {
     assert_eq!(summarize_with("", record), expected, "{record}");
 }
 
-/// Checks what a record says when an operator's file is in use.
+/// Checks the summary of a record when an operator's file is in use.
 #[track_caller]
 fn check_with(operator: &str, record: &str, expected: &[&str]) {
     assert_eq!(summarize_with(operator, record), expected, "{record}");
 }
 
-/// The only event of a record, as JSON.
+/// Returns the only event of a record as JSON.
 #[track_caller]
 fn event(record: &str) -> serde_json::Value {
     let mut sink = JsonSink::default();
@@ -107,14 +107,14 @@ fn event(record: &str) -> serde_json::Value {
     sink.0.remove(0)
 }
 
-/// An envelope as JSON text in a tool result.
+/// Returns an envelope as JSON text inside a tool result.
 fn in_tool_result(envelope: &str, is_error: Option<bool>) -> String {
     let text = serde_json::to_string(envelope).expect("text");
     let flag = is_error.map(|flag| format!(",\"isError\":{flag}")).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[{{"type":"text","text":{text}}}]{flag}}}}}"#)
 }
 
-/// Says only what a record comes to: the category of each error, and how calls went that did not fail.
+/// A sink that keeps only the category of each error and the outcome of each call that did not fail.
 #[derive(Default)]
 struct OutcomeSink(Vec<String>);
 
@@ -140,7 +140,7 @@ fn outcomes(record: &str) -> Vec<String> {
     sink.0
 }
 
-/// Checks each record against what it comes to; several things are parted by `, `.
+/// Checks the outcome of each record. Several outcomes are separated by `, `.
 #[track_caller]
 fn check_outcomes(cases: &[(&str, &str)]) {
     let wrong: Vec<String> = cases

@@ -1,4 +1,4 @@
-//! From the evidence files to a compiled table.
+//! Compiles the evidence files into a table.
 
 use super::normalize::Normalized;
 use super::opening::{Beginnings, Openings};
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
 
-/// The files of the table, one a theme, embedded.
+/// The embedded files of the table, one per theme.
 const FILES: [(&str, &str); 10] = [
     ("access.toml", include_str!("../../registry/evidence/access.toml")),
     ("not-found.toml", include_str!("../../registry/evidence/not-found.toml")),
@@ -24,7 +24,7 @@ const FILES: [(&str, &str); 10] = [
 ];
 const OPENINGS: &str = include_str!("../../registry/evidence/openings.toml");
 
-/// Reads and compiles the table; `category` says what a canonical code belongs to.
+/// Reads and compiles the table. `category` returns the category of a canonical code.
 pub(crate) fn load(category: impl Fn(&str) -> Option<Category>) -> Result<EvidenceTable, String> {
     let mut builder =
         Builder { category, rows: Vec::new(), statuses: Vec::new(), sqlstates: Vec::new(), uses: Vec::new() };
@@ -42,7 +42,7 @@ struct Builder<C> {
     rows: Vec<Row>,
     statuses: Vec<Status>,
     sqlstates: Vec<Sqlstate>,
-    /// Wordings, and where they are used.
+    /// The wordings, each with the row and the role in which it is used.
     uses: Vec<(String, usize, Role)>,
 }
 
@@ -120,7 +120,7 @@ impl<C: Fn(&str) -> Option<Category>> Builder<C> {
             });
             patterns[index].uses.push((row, role));
         }
-        // Single statuses and longer prefixes go first.
+        // Single statuses and longer prefixes come first.
         self.statuses.sort_by_key(|row| row.statuses.end() - row.statuses.start());
         self.sqlstates.sort_by_key(|row| std::cmp::Reverse(row.prefix.len()));
         let normalized = |list: Vec<String>| -> Vec<String> {

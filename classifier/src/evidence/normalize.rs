@@ -1,26 +1,26 @@
-//! One spelling for all texts, so that a pattern is written once.
+//! Normalizes texts to one spelling, so that each pattern has to be written only once.
 //!
-//! Texts and patterns are brought into the same form: lower case, identifiers taken apart at their joints
-//! (`ExpiredTokenException` and `expired_token_exception` read "expired token exception"), runs of white
+//! Texts and patterns are converted to the same form: lower case, identifiers split into words
+//! (`ExpiredTokenException` and `expired_token_exception` both become "expired token exception"), runs of white
 //! space as one space. URLs and paths become a placeholder, because their words are values.
 //!
-//! What always holds: the work is linear in the length of the text, and the form of a form is the form.
+//! Invariants: the work is linear in the length of the text, and normalization is idempotent.
 
-/// Stands for a URL or a path.
+/// The placeholder of a URL or a path.
 pub(super) const VALUE: char = '\u{1}';
 
-/// A text in the form in which patterns are looked for.
+/// A text in the normalized form, in which patterns are searched.
 #[derive(Debug, Default)]
 pub(super) struct Normalized {
     pub(super) text: String,
-    /// For each byte of the text: a space that was a joint of an identifier, rather than a space.
+    /// For each byte of the text: true for a space that marks a word boundary inside an identifier.
     pub(super) is_joint: Vec<bool>,
-    /// For each byte of the text: it stands inside a quoted value.
+    /// For each byte of the text: true inside a quoted value.
     pub(super) is_quoted: Vec<bool>,
 }
 
 impl Normalized {
-    /// Brings a text into the form; URLs and paths are taken out.
+    /// Normalizes a text and replaces URLs and paths with a placeholder.
     pub(super) fn of_text(text: &str) -> Self {
         let mut form = Self::default();
         let mut rest = text;
@@ -42,7 +42,7 @@ impl Normalized {
         form
     }
 
-    /// Brings a pattern into the form.
+    /// Normalizes a pattern.
     pub(super) fn of_pattern(pattern: &str) -> String {
         let mut form = Self::default();
         let mut before = None;
@@ -55,7 +55,7 @@ impl Normalized {
         form.text
     }
 
-    /// The first line, without the values in quotes.
+    /// Returns the first line without the values in quotes.
     pub(super) fn unquoted_line(&self) -> String {
         let end = self.text.find('\n').unwrap_or(self.text.len());
         let marks = self.is_quoted.iter();
@@ -80,7 +80,7 @@ impl Normalized {
         self.is_joint.resize(self.text.len(), is_joint);
     }
 
-    /// Takes one character, or an escape of two; returns how many bytes it took.
+    /// Appends one character, or an escape sequence of two. Returns the number of bytes that it consumed.
     fn push_char(&mut self, before: Option<char>, c: char, after: &str) -> usize {
         let next = after.chars().next();
         match c {
@@ -124,7 +124,7 @@ impl Normalized {
         }
     }
 
-    /// Marks what stands in single quotes as a value: a name in a sentence, but not a whole message.
+    /// Marks text in single quotes as a value. This applies to a name in a sentence, but not to a whole message.
     fn mark_quotes(&mut self) {
         const MAX_VALUE_BYTES: usize = 80;
         self.is_quoted = vec![false; self.text.len()];
@@ -139,7 +139,7 @@ impl Normalized {
             };
             match opened {
                 Some(start) if at - start <= MAX_VALUE_BYTES && !is_alphanumeric(Some(at + 1)) => {
-                    // After a colon or an equals sign stands what is said, not what is meant.
+                    // The text after a colon or an equals sign is the message itself, not a name in it.
                     let said = self.text[..start].trim_end().ends_with([':', '=', '(', '[', ',']);
                     if !said && start > 0 {
                         self.is_quoted[start..at].fill(true);
@@ -154,7 +154,7 @@ impl Normalized {
     }
 }
 
-/// Where a new word begins inside an identifier: `timeOut`, `HTTPError`.
+/// Returns true if a new word begins inside an identifier: `timeOut`, `HTTPError`.
 fn is_hump(before: Option<char>, c: char, next: Option<char>) -> bool {
     c.is_ascii_uppercase()
         && match before {
@@ -164,7 +164,7 @@ fn is_hump(before: Option<char>, c: char, next: Option<char>) -> bool {
         }
 }
 
-/// The length of the URL or the path that starts here, or zero.
+/// Returns the length of the URL or path that starts here, or zero.
 fn value_length(rest: &str, before: Option<char>) -> usize {
     if before.is_some_and(char::is_alphanumeric) {
         return 0;

@@ -1,15 +1,15 @@
-//! Does an unflagged text state that the call failed?
+//! Decides whether an unflagged text states that the call failed.
 //!
-//! Most successful replies that mention errors are data: logs, listings, documents, search results. So the
-//! structure decides: how the text opens, how long it is, whether it is one sentence, and what follows.
-//! Precision comes first; a text that is not plainly a statement is data.
+//! Most successful replies that mention errors are data: logs, listings, documents, search results. Therefore the
+//! structure decides: how the text opens, how long it is, whether it is one sentence, and what follows. Precision
+//! comes first, so a text that is not clearly a statement counts as data.
 
 use super::normalize::{Normalized, VALUE};
 use super::{status, wrapper};
 use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
 
-/// How texts that state a failure begin and end.
+/// The beginnings and endings of texts that state a failure.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Openings {
     pub(super) statements: Beginnings,
@@ -23,7 +23,7 @@ pub(super) struct Openings {
     pub(super) worked: Option<AhoCorasick>,
 }
 
-/// Beginnings of texts, by their first byte, so that few are compared.
+/// Beginnings of texts, indexed by their first byte, so that only a few are compared.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Beginnings(HashMap<u8, Vec<String>, foldhash::fast::FixedState>);
 
@@ -38,12 +38,12 @@ impl Beginnings {
         Self(by_first)
     }
 
-    /// Those that may begin a line.
+    /// Returns the beginnings that start with the first byte of a line.
     fn candidates(&self, line: &str) -> impl Iterator<Item = &str> {
         line.as_bytes().first().and_then(|first| self.0.get(first)).into_iter().flatten().map(String::as_str)
     }
 
-    /// True when one of them begins the line, as whole words.
+    /// Returns true if one of them begins the line, as whole words.
     fn begin(&self, line: &str) -> bool {
         self.candidates(line).any(|opening| match opening.strip_suffix('*') {
             Some(stem) => line.starts_with(stem),
@@ -55,16 +55,18 @@ impl Beginnings {
     }
 }
 
-/// A statement is a sentence or two; what is longer is a document, unless its opening leaves no doubt.
+/// The maximum length of a statement, which is a sentence or two. A longer text is a document, unless its opening
+/// is unambiguous.
 const MAX_SHORT_BYTES: usize = 480;
 const MAX_SHORT_LINES: usize = 6;
-/// A sentence that states a failure by its last words only.
+/// The maximum length of a sentence that states a failure only by its last words.
 const MAX_SENTENCE_BYTES: usize = 200;
 const MAX_SENTENCE_WORDS: usize = 12;
-/// How much of a text is looked at.
+/// The number of bytes of a text that are examined.
 const MAX_OPENING_BYTES: usize = 512;
 
-/// What may follow a phrase that states a failure; a noun would make it a name of something.
+/// Words that may follow a phrase that states a failure. Any other word, such as a noun, would turn the phrase
+/// into a name.
 const FOLLOWERS: [&str; 28] = [
     "for",
     "to",
@@ -97,8 +99,8 @@ const FOLLOWERS: [&str; 28] = [
 ];
 
 impl Openings {
-    /// True when the text, as a whole, states that the call failed. `is_evident` says whether the words of a
-    /// text are strong evidence of a failure.
+    /// Returns true if the text, as a whole, states that the call failed. `is_evident` reports whether the
+    /// wording of a text is strong evidence of a failure.
     pub(super) fn states_failure(&self, text: &str, is_evident: impl Fn(&str) -> bool) -> bool {
         let text = text.trim();
         if text.is_empty() || crate::envelope::looks_like_json(text) && !starts_with_tag(text) {
@@ -133,12 +135,13 @@ impl Openings {
                 || self.is_failed_sentence(&form, text))
     }
 
-    /// `Access denied`, `Access denied for ada`, but not `Access denied errors and how to avoid them`.
+    /// Returns true for `Access denied` and `Access denied for ada`, but not for `Access denied errors and how to
+    /// avoid them`.
     fn starts_with_phrase(&self, line: &str) -> bool {
         self.phrases.candidates(line).any(|phrase| line.strip_prefix(phrase).is_some_and(ends_phrase))
     }
 
-    /// `Document 'a' does not exist.`: one short sentence, about one thing, that ends in failure.
+    /// Returns true for one short sentence about one thing that ends in a failure: `Document 'a' does not exist.`
     fn is_failed_sentence(&self, form: &Normalized, text: &str) -> bool {
         let line = &form.unquoted_line();
         if text.len() > MAX_SENTENCE_BYTES * 2 || line.len() > MAX_SENTENCE_BYTES {
@@ -155,12 +158,12 @@ impl Openings {
     }
 }
 
-/// A line without the mark that ends it.
+/// Removes the punctuation at the end of a line.
 fn ended(line: &str) -> &str {
     line.trim_end_matches(['.', '!', '。', '！', ' '])
 }
 
-/// The line is one simple sentence about one thing, and these are its last words.
+/// Returns true if the line is one simple sentence about one thing and ends with these words.
 fn ends_in(line: &str, ending: &str) -> bool {
     const JOINERS: [&str; 11] = [
         " that ",
@@ -194,7 +197,7 @@ fn ends_in_words(line: &str, ending: &str) -> bool {
 /// Marks after which the cause of a failure follows.
 const GOES_ON: [char; 5] = [':', '：', '，', '。', '！'];
 
-/// `Lamp update failed: 409`: the words stand before a colon, and the cause follows.
+/// Returns true if the words are followed by a colon and a cause: `Lamp update failed: 409`.
 fn ends_before_cause(line: &str, ending: &str) -> bool {
     line.split_once(ending).is_some_and(|(before, after)| {
         before.split(' ').count() <= 8
@@ -204,7 +207,8 @@ fn ends_before_cause(line: &str, ending: &str) -> bool {
     })
 }
 
-/// `Lamp API error: ...`, `Query error: ...`: a few words that end in an error, then a colon and what it is.
+/// Returns true for a few words that end in "error", followed by a colon and a text: `Lamp API error: ...`,
+/// `Query error: ...`.
 fn names_an_error(line: &str) -> bool {
     const MAX_WORDS: usize = 5;
     line.split_once(": ").is_some_and(|(name, rest)| {
@@ -215,7 +219,7 @@ fn names_an_error(line: &str) -> bool {
     })
 }
 
-/// What follows a phrase makes it a statement: nothing, a mark, or a preposition.
+/// Returns true if the text after a phrase leaves it a statement: nothing, punctuation or a preposition.
 fn ends_phrase(rest: &str) -> bool {
     match rest.strip_prefix(' ') {
         Some(rest) => {
@@ -226,7 +230,8 @@ fn ends_phrase(rest: &str) -> bool {
     }
 }
 
-/// `Failed to Launch` is a title: a statement goes on in lower case, or names something in quotes or capitals.
+/// Returns true for titles such as `Failed to Launch`. A statement continues in lower case, or with a name in
+/// quotes or capitals.
 fn is_title(head: &str) -> bool {
     let mut words = head.split(' ');
     let is_capitalized = |word: &str| {
@@ -241,7 +246,8 @@ fn is_title(head: &str) -> bool {
     next.is_some_and(is_capitalized)
 }
 
-/// `Invalid tickets: ...` is a list of findings; `Invalid arguments: ...` is a statement.
+/// Returns true for `Invalid tickets: ...`, which is a list of findings, but not for `Invalid arguments: ...`,
+/// which is a statement.
 fn is_plural(line: &str) -> bool {
     const STATED: [&str; 16] = [
         "arguments",
@@ -265,7 +271,7 @@ fn is_plural(line: &str) -> bool {
     word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !STATED.contains(&word)
 }
 
-/// `Failed: 2, passed: 40`: a word and how many there are, unless the number is a status.
+/// Returns true for a word and a count, as in `Failed: 2, passed: 40`, unless the number is a status.
 fn is_count(line: &str) -> bool {
     let Some((name, rest)) = line.split_once(": ") else { return false };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -274,17 +280,17 @@ fn is_count(line: &str) -> bool {
     digits > 0 && ends && !is_status && !name.contains(' ') && !name.ends_with("code")
 }
 
-/// The text goes on as a list of things.
+/// Returns true if the text continues with a list of items.
 fn has_list(text: &str) -> bool {
     text.lines().filter(|line| line.starts_with("- ") || line.starts_with("* ")).count() >= 2
 }
 
-/// `[ERROR] ...`: a level in brackets, which is no JSON.
+/// Returns true for a level in brackets, `[ERROR] ...`, which only looks like JSON.
 fn starts_with_tag(text: &str) -> bool {
     text.starts_with("[ERROR]") || text.starts_with("[Error]") || text.starts_with("[error]")
 }
 
-/// `ValueError: ...`, `java.io.IOException: ...`.
+/// Returns true for texts such as `ValueError: ...` and `java.io.IOException: ...`.
 fn starts_with_class(text: &str) -> bool {
     let Some((name, rest)) = text.split_once(':') else { return false };
     let is_name = name.len() <= 80
@@ -298,7 +304,8 @@ fn starts_with_class(text: &str) -> bool {
     is_name && is_class && rest.starts_with(char::is_whitespace) && !rest.trim().is_empty()
 }
 
-/// `HTTP 404`, `HTTP error: 403`, `403 Forbidden`, `Status 500`; not `404 is an error code`.
+/// Returns true for `HTTP 404`, `HTTP error: 403`, `403 Forbidden` and `Status 500`, but not for `404 is an error
+/// code`.
 fn starts_with_status(line: &str) -> bool {
     const LEADS: [&str; 9] = [
         "",
@@ -323,7 +330,7 @@ fn starts_with_status(line: &str) -> bool {
     })
 }
 
-/// `src/a.rs:12: ...`, a log line, a table, a diff: data, not a statement.
+/// Returns true for a source location (`src/a.rs:12: ...`), a log line, a table or a diff: these are data.
 fn looks_like_listing(text: &str, head: &str) -> bool {
     let line = head.lines().next().unwrap_or_default();
     let first = line.split(' ').next().unwrap_or_default();
@@ -340,7 +347,7 @@ fn looks_like_listing(text: &str, head: &str) -> bool {
     is_place || is_log || is_markup || is_bullet || is_heading || line.starts_with(VALUE) || has_levels(text)
 }
 
-/// Several lines that begin with levels are a log.
+/// Returns true if several lines begin with log levels, which makes the text a log.
 fn has_levels(text: &str) -> bool {
     const LEVELS: [&str; 12] = [
         "INFO", "WARN", "ERROR", "DEBUG", "[INFO", "[WARN", "[ERROR", "[DEBUG", "[info", "[warn", "[error",

@@ -1,4 +1,4 @@
-//! Where a wording stands: whether it is words of its own there, and how much the place counts.
+//! The position of a wording in a text: whether it forms separate words, and how much its position counts.
 
 use super::Pattern;
 use super::normalize::Normalized;
@@ -6,11 +6,11 @@ use super::normalize::Normalized;
 /// Words that may follow a pattern inside one identifier: `rate_limit_error`, `AccessDeniedException`.
 const ERROR_WORDS: [&str; 8] = ["error", "exception", "fault", "failure", "err", "errors", "problem", "code"];
 
-/// True when a wording stands there as words of its own: not as part of a longer word, of a file's name or of
-/// an identifier that goes on.
+/// Returns true if a wording forms separate words: it is not part of a longer word, of a file name or of an
+/// identifier that continues.
 pub(super) fn fits(form: &Normalized, pattern: &Pattern, start: usize, end: usize) -> bool {
     let text = &form.text;
-    // Scripts that do not part words with spaces have no borders to look at.
+    // Scripts that do not separate words with spaces have no word boundaries to check.
     let is_letter = |c: char| c.is_alphanumeric() && u32::from(c) < 0x2e80;
     let before = text[..start].chars().next_back();
     let first = text[start..].chars().next();
@@ -40,7 +40,7 @@ pub(super) fn fits(form: &Normalized, pattern: &Pattern, start: usize, end: usiz
     }
 }
 
-/// What a name follows: in "missing parameter: timeout" nothing timed out.
+/// Words that introduce a name: in "missing parameter: timeout" nothing timed out.
 const NAME_LEADS: [&str; 12] = [
     "parameter: ",
     "parameter ",
@@ -56,17 +56,18 @@ const NAME_LEADS: [&str; 12] = [
     "param: ",
 ];
 
-/// Where in a text what happened is told.
+/// The part of a text that describes what happened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Focus {
-    /// The start of the text, or of the words that announce the cause.
+    /// The start of the text, or of the words that introduce the cause.
     pub(super) from: usize,
-    /// Advice has begun since.
+    /// True if advice has begun since then.
     pub(super) is_advice: bool,
 }
 
 impl Focus {
-    /// How much a place counts, in tenths: the first sentence most, advice and quoted names least.
+    /// Returns the factor of a position, in tenths: the first sentence counts most, advice and quoted names count
+    /// least.
     pub(super) fn factor(self, form: &Normalized, start: usize, end: usize) -> i32 {
         let by_distance = match start - self.from {
             0..=200 => 10,

@@ -1,4 +1,4 @@
-//! The evidence files as they are written, before anything is checked.
+//! The evidence files as they are written, before validation.
 
 use serde::Deserialize;
 
@@ -14,27 +14,27 @@ pub(super) struct EvidenceFile {
     pub(super) sqlstate: Vec<SqlstateRow>,
 }
 
-/// One pattern: words that speak for a canonical code, or against its category.
+/// One pattern: words that indicate a canonical code, or that count against its category.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvidenceRow {
-    /// The wordings; a `*` at the end lets the last word go on.
+    /// The wordings. A `*` at the end allows the last word to continue.
     pub(super) any: Vec<String>,
-    /// At least one of these must stand in the text as well.
+    /// At least one of these must occur in the text as well.
     #[serde(default)]
     pub(super) with: Vec<String>,
-    /// None of these may stand in the text.
+    /// None of these may occur in the text.
     #[serde(default)]
     pub(super) without: Vec<String>,
     pub(super) canonical: String,
     pub(super) weight: i32,
     pub(super) fault: Option<String>,
-    /// The language of the wordings, for whoever reads the file.
+    /// The language of the wordings, for readers of the file.
     #[serde(default, rename = "language")]
     _language: Option<String>,
 }
 
-/// What HTTP statuses inside a text stand for; without `high`, one status.
+/// The meaning of HTTP statuses inside a text. Without `high`, the row is about one status.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StatusRow {
@@ -45,7 +45,7 @@ pub(super) struct StatusRow {
     pub(super) fault: Option<String>,
 }
 
-/// What the SQLSTATEs that begin with these characters stand for.
+/// The meaning of the SQLSTATEs that begin with these characters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SqlstateRow {
@@ -54,25 +54,25 @@ pub(super) struct SqlstateRow {
     pub(super) fault: Option<String>,
 }
 
-/// `openings.toml`: how a text that states a failure begins.
+/// The contents of `openings.toml`: the beginnings of texts that state a failure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpeningsFile {
     /// Openings that state a failure by themselves.
     pub(super) statements: Vec<String>,
-    /// Openings that do so where a mark or a preposition follows, and not a noun.
+    /// Openings that state a failure if punctuation or a preposition follows, but not a noun.
     pub(super) phrases: Vec<String>,
-    /// Openings that do so only in a short text whose words say the same.
+    /// Openings that state a failure only in a short text whose wording is strong evidence as well.
     pub(super) short_statements: Vec<String>,
-    /// Words that end a short sentence which states a failure.
+    /// Words at the end of a short sentence that states a failure.
     pub(super) endings: Vec<String>,
-    /// Words inside a short sentence which states a failure.
+    /// Words inside a short sentence that states a failure.
     pub(super) inside: Vec<String>,
     /// Openings of texts that report no failure, whatever words follow.
     pub(super) harmless: Vec<String>,
-    /// Words of a short text that say that the call worked.
+    /// Words of a short text that state that the call succeeded.
     pub(super) worked: Vec<String>,
-    /// Words that end a sentence which begins with "no" and states a failure.
+    /// Words at the end of a sentence that begins with "no" and states a failure.
     pub(super) none_given: Vec<String>,
     /// Words after which the cause follows.
     pub(super) causes: Vec<String>,

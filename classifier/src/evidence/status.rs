@@ -1,8 +1,8 @@
 //! Numbers in a text that are statuses: HTTP statuses and SQLSTATEs.
 //!
-//! A number by itself says nothing: `404 rows` is a count. What stands beside it decides.
+//! A number by itself has no meaning: `404 rows` is a count. The text beside it decides.
 
-/// Finds the first HTTP status of a failure in a text in the form of patterns.
+/// Finds the first HTTP status of a failure in a normalized text.
 pub(super) fn http_status(text: &str) -> Option<(u16, usize)> {
     let bytes = text.as_bytes();
     memchr::memchr2_iter(b'4', b'5', bytes).find_map(|at| {
@@ -21,9 +21,9 @@ pub(super) fn http_status(text: &str) -> Option<(u16, usize)> {
     })
 }
 
-/// True when what stands before or after the number says that it is a status.
+/// Returns true if the text before or after the number shows that it is a status.
 fn is_status(status: u16, before: &str, after: &str) -> bool {
-    // A decimal, a version, an address or a larger number.
+    // The number continues: it is part of a decimal, a version, an address or a larger number.
     let continues = |text: &str| {
         let mut chars = text.chars();
         matches!(chars.next(), Some('.' | ',' | ':' | '/' | '-' | '%'))
@@ -78,18 +78,18 @@ fn is_status(status: u16, before: &str, after: &str) -> bool {
     if is_led {
         return !starts_with_unit(after);
     }
-    // `(401)`, `[429]` and a number that ends its line after a colon.
+    // Matches `(401)`, `[429]`, and a number after a colon at the end of its line.
     let is_bracketed = after.starts_with([')', ']']);
     let ends_line = after.is_empty() || after.starts_with('\n');
     is_bracketed && is_specific(status) || ends_line && !before.is_empty() && is_specific(status)
 }
 
-/// Statuses that servers send often enough for a bare number to be one.
+/// Returns true for statuses that servers send so often that a bare number is taken for one.
 fn is_specific(status: u16) -> bool {
     matches!(status, 400..=409 | 410 | 413 | 415 | 422 | 429 | 500..=504 | 529)
 }
 
-/// What a count is followed by.
+/// Returns true if the text starts with a unit, which follows a count.
 fn starts_with_unit(after: &str) -> bool {
     const UNITS: [&str; 27] = [
         "ms",
@@ -124,7 +124,7 @@ fn starts_with_unit(after: &str) -> bool {
     !word.is_empty() && UNITS.contains(&word)
 }
 
-/// The words that the standard puts after a status.
+/// Returns the reason phrases that the standard defines for a status.
 pub(super) fn reason_phrases(status: u16) -> &'static [&'static str] {
     match status {
         400 => &["bad request", "client error"],
@@ -154,7 +154,7 @@ pub(super) fn reason_phrases(status: u16) -> &'static [&'static str] {
     }
 }
 
-/// Finds an SQLSTATE in a text in the form of patterns: `sqlstate 42501`, `error: 42p01:`, `code: '23505'`.
+/// Finds an SQLSTATE in a normalized text: `sqlstate 42501`, `error: 42p01:`, `code: '23505'`.
 pub(super) fn sqlstate(text: &str) -> Option<&str> {
     const LEADS: [&str; 4] = ["sqlstate", "sql state", "error:", "code"];
     LEADS.iter().find_map(|lead| {

@@ -1,4 +1,4 @@
-//! Own cases as data: what texts of failures say, and which unflagged texts state a failure.
+//! Test cases in data files: the meaning of failure texts, and the unflagged texts that state a failure.
 
 use super::*;
 use crate::registry::Registry;

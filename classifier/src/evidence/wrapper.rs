@@ -1,9 +1,9 @@
-//! What SDKs and hosts put around the text of a failure: marks, the name of the tool, a JSON-RPC code.
+//! Wrappers that SDKs and hosts put around the text of a failure: marks, the name of the tool, a JSON-RPC code.
 //!
-//! `Error executing tool add_row: MCP error -32602: No such table` is three things: the operation, a code,
-//! and what happened. Wrappers are peeled one after another, at most a fixed number of them.
+//! `Error executing tool add_row: MCP error -32602: No such table` contains three parts: the operation, a code
+//! and the description. Wrappers are removed one after another, up to a fixed number.
 
-/// What is left of a text without its wrappers, and what they said.
+/// A text without its wrappers, and the facts that the wrappers stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peeled<'t> {
     /// The text inside.
@@ -12,13 +12,13 @@ pub(super) struct Peeled<'t> {
     pub(super) operation: Option<&'t str>,
     /// The JSON-RPC code that a wrapper names.
     pub(super) code: Option<i64>,
-    /// A wrapper says that a tool failed, whatever the text inside says.
+    /// True if a wrapper states that a tool failed, whatever the text inside says.
     pub(super) says_failed: bool,
 }
 
 const MAX_WRAPPERS: usize = 6;
 
-/// Marks that stand before a message and mean nothing by themselves.
+/// Marks before a message that have no meaning of their own.
 const MARKS: [&str; 15] = [
     "❌",
     "✗",
@@ -37,7 +37,7 @@ const MARKS: [&str; 15] = [
     "> ",
 ];
 
-/// What comes before the name of a tool, in lower case.
+/// Texts before the name of a tool, in lower case.
 const BEFORE_NAME: [&str; 20] = [
     "error executing tool",
     "error calling tool",
@@ -61,7 +61,7 @@ const BEFORE_NAME: [&str; 20] = [
     "tool",
 ];
 
-/// What comes after the name of a tool that failed.
+/// Texts after the name of a tool that failed.
 const AFTER_NAME: [&str; 14] = [
     "execution failed",
     "execution error",
@@ -79,7 +79,7 @@ const AFTER_NAME: [&str; 14] = [
     "errored",
 ];
 
-/// Wrappers without a name.
+/// Wrappers that contain no tool name.
 const NAMELESS: [&str; 18] = [
     "mcperror:",
     "mcp error:",
@@ -101,7 +101,7 @@ const NAMELESS: [&str; 18] = [
     "caught exception.",
 ];
 
-/// Takes the wrappers off a text.
+/// Removes the wrappers from a text.
 pub(super) fn peel(text: &str) -> Peeled<'_> {
     let mut peeled = Peeled { text: text.trim(), operation: None, code: None, says_failed: false };
     for _ in 0..MAX_WRAPPERS {
@@ -115,7 +115,7 @@ pub(super) fn peel(text: &str) -> Peeled<'_> {
     peeled
 }
 
-/// Takes marks and white space off the start.
+/// Removes marks and white space from the start of a text.
 pub(super) fn strip_marks(text: &str) -> &str {
     let mut text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '\u{fe0f}' | '"'));
     while let Some(rest) = MARKS.iter().find_map(|mark| strip_prefix_ignoring_case(text, mark)) {
@@ -124,7 +124,7 @@ pub(super) fn strip_marks(text: &str) -> &str {
     text
 }
 
-/// `MCP error -32602: `, `JSON-RPC error -32000: `, `RPC error (-32603): `.
+/// Removes a code such as `MCP error -32602: `, `JSON-RPC error -32000: ` or `RPC error (-32603): `.
 fn peel_code(peeled: &mut Peeled<'_>) -> bool {
     const LEADS: [&str; 6] =
         ["mcp error", "json-rpc error", "jsonrpc error", "rpc error", "error code:", "error code"];
@@ -143,7 +143,7 @@ fn peel_code(peeled: &mut Peeled<'_>) -> bool {
     true
 }
 
-/// `Error executing tool NAME: `, `Tool 'NAME' execution failed: `.
+/// Removes a tool wrapper such as `Error executing tool NAME: ` or `Tool 'NAME' execution failed: `.
 fn peel_tool(peeled: &mut Peeled<'_>) -> bool {
     let Some((lead, rest)) = BEFORE_NAME
         .iter()
@@ -182,7 +182,7 @@ fn peel_nameless(peeled: &mut Peeled<'_>) -> bool {
     true
 }
 
-/// A name in quotes or without, and what follows it.
+/// Returns a name, with or without quotes, and the text after it.
 fn leading_name(text: &str) -> Option<(&str, &str)> {
     const MAX_NAME_BYTES: usize = 128;
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'));
@@ -220,7 +220,7 @@ fn leading_name(text: &str) -> Option<(&str, &str)> {
         .then_some((name, rest))
 }
 
-/// The tool that a message names somewhere: `Unknown tool: x`, `Tool "x" not found`, `arguments for tool x:`.
+/// Returns the tool that a message names: `Unknown tool: x`, `Tool "x" not found`, `arguments for tool x:`.
 pub(super) fn named_tool(text: &str) -> Option<&str> {
     const LEAD: &[u8] = b"tool";
     let lower_matches =
@@ -261,7 +261,8 @@ pub(super) fn named_tool(text: &str) -> Option<&str> {
         })
 }
 
-/// True for `Tool x not found` and the like: the tool itself is not there, rather than what it was to find.
+/// Returns true for `Tool x not found` and the like: the tool itself is missing, rather than something that it
+/// looked for.
 pub(super) fn is_missing_tool(text: &str) -> bool {
     const MISSING: [&str; 10] = [
         "not found",
@@ -286,7 +287,7 @@ pub(super) fn is_missing_tool(text: &str) -> bool {
     })
 }
 
-/// The last word of a message such as `Herramienta desconocida: crear_factura`.
+/// Returns the last word of a message such as `Herramienta desconocida: crear_factura`.
 pub(super) fn trailing_name(text: &str) -> Option<&str> {
     let line = text.lines().next()?;
     let (_, rest) = line.rsplit_once([':', '：'])?;
@@ -297,7 +298,7 @@ pub(super) fn trailing_name(text: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// Removes a beginning, whatever the case of its letters.
+/// Removes a prefix, ignoring case.
 pub(super) fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)

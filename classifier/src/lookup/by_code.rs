@@ -1,4 +1,4 @@
-//! A code by itself, for people who look one up: no message, no details, no status to go by.
+//! Looks up a code by itself, without a message, details or a status, for people who want to know what it means.
 
 use super::{LookupInput, resolve};
 use crate::category::Category;
@@ -8,20 +8,21 @@ use crate::json::Json;
 use crate::registry::{Meaning, Registry};
 use std::borrow::Cow;
 
-/// What a code by itself stands for.
+/// The meaning of a code by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupResult<'r> {
     /// The cross-dialect code.
     pub canonical: Cow<'r, str>,
-    /// What follows from it.
+    /// The meaning of the canonical code.
     pub meaning: Meaning,
-    /// Whether something speaks for it: an entry, a range, a prefix or the code's own words.
+    /// True if something supports the meaning: an entry, a range, a prefix or the words of the code.
     pub is_known: bool,
 }
 
 impl Registry {
-    /// What a code stands for, in one dialect or in any, as far as the code alone tells; a number is given as its
-    /// digits. A payload can tell more, so an event may have been given another meaning.
+    /// Returns the meaning of a code, in one dialect or in any, as far as the code alone tells. A number is
+    /// passed as its digits. A payload contains more information, so the event of a failure may have another
+    /// meaning.
     #[must_use]
     pub fn look_up(&self, dialect: Option<Dialect>, code: &str) -> LookupResult<'_> {
         let roots = [Json::NULL; 3];
@@ -44,8 +45,8 @@ impl Registry {
         LookupResult { canonical: classification.canonical, meaning: classification.meaning, is_known }
     }
 
-    /// The category of a code of any dialect, or of a canonical code; of a number that dialects disagree about only
-    /// when they mean the same category.
+    /// Returns the category of a code of any dialect, or of a canonical code. If dialects disagree about a
+    /// number, it has a category only if all of them mean the same one.
     #[must_use]
     pub fn category_of(&self, code: &str) -> Category {
         let result = self.look_up(None, code);

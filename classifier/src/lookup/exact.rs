@@ -1,15 +1,15 @@
-//! Step 2: exact entries, and which dialect's entry it is when several have the same number.
+//! Step 2: exact entries, and the choice of a dialect if several register the same number.
 
 use super::LookupInput;
 use crate::code::Code;
 use crate::dialect::Dialect;
 use crate::registry::{Entry, Registry, words};
 
-/// What the exact entries say.
+/// The result of searching the exact entries.
 pub(super) enum Match<'r> {
     One(&'r Entry),
-    /// The number is known, but nothing in the payload speaks for a dialect that knows it: one project alone
-    /// has it, or dialects disagree about it.
+    /// The number is known, but nothing in the payload supports a dialect that knows it: only one project
+    /// registers it, or dialects disagree about it.
     Unsupported,
     None,
 }
@@ -38,7 +38,7 @@ fn find_text<'r>(registry: &'r Registry, input: &LookupInput<'_>, code: &str) ->
     refined.or_else(own).or_else(any)
 }
 
-/// An exception class stands for a code where the dialect's document says so.
+/// Returns the entry of an exception class, for dialects whose documents map classes to codes.
 fn find_by_exception_class<'r>(registry: &'r Registry, input: &LookupInput<'_>) -> Option<&'r Entry> {
     let name = input.type_name?;
     let known = |entry: &&Entry| entry.types.iter().any(|known| known == name);
@@ -77,20 +77,20 @@ fn find_number<'r>(registry: &'r Registry, input: &LookupInput<'_>, number: i64)
         .map_or(Match::Unsupported, Match::One)
 }
 
-/// The one element there is, unless there are several.
+/// Returns the only element, or `None` if there are several or none.
 fn single<'r>(mut entries: impl Iterator<Item = &'r Entry>) -> Option<&'r Entry> {
     let first = entries.next()?;
     entries.next().is_none().then_some(first)
 }
 
-/// The words of the entry's name, or its message, stand in the message.
+/// Returns true if the words of the entry's name, or its message template, occur in the message.
 pub(super) fn matches_words(entry: &Entry, input: &LookupInput<'_>) -> bool {
     let Some(message) = input.message else { return false };
     entry.message.as_ref().is_some_and(|template| template.fits(message))
         || words::all_in(&entry.words, message)
 }
 
-/// The payload carries a key that the entry's specification names.
+/// Returns true if the payload contains a key that the entry's specification names.
 fn matches_detail_keys(entry: &Entry, input: &LookupInput<'_>) -> bool {
     let Some(details) = input.details else { return false };
     entry.details.iter().any(|field| details.present(&field.name).is_some())

@@ -1,8 +1,8 @@
 //! Step 1: the operator's own entries, with their conditions.
 //!
-//! An entry without a mapping is a code of its own. One with a mapping stands for other codes or for HTTP
-//! statuses as well. A status alone replaces only what the default mapping would have said; with a
-//! condition it replaces whatever was sent.
+//! An entry without a mapping is a code of its own. An entry with a mapping also replaces other codes or HTTP
+//! statuses. A mapping from a status replaces only the result of the default mapping, unless it has a condition;
+//! then it replaces any code.
 
 use super::{LookupInput, exact};
 use crate::registry::{Entry, OperatorEntry, Registry};
@@ -37,7 +37,7 @@ fn applies(entry: &OperatorEntry, registry: &Registry, input: &LookupInput<'_>) 
     }
 }
 
-/// True when the code sent, if any, is just what the default mapping makes of the status.
+/// Returns true if the code that was sent, if any, is the one that the default mapping gives for the status.
 fn matches_default_mapping(registry: &Registry, input: &LookupInput<'_>, status: u16) -> bool {
     match exact::find(registry, input) {
         exact::Match::One(entry) => registry.status(status) == Some(entry.canonical.as_str()),

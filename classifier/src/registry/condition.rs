@@ -1,8 +1,8 @@
 //! Conditions on a field, as operators write them: `details.originalError = 'ORDER_NOT_FOUND'`,
 //! `message contains 'abuse'`, several joined by `and`.
 //!
-//! A path is looked up in the error object, then in the envelope, then in the record. A leading
-//! `response.body.` may be left on, as published adapter schemas write it.
+//! A path is looked up in the error object, then in the envelope, then in the record. A leading `response.body.`
+//! is allowed, because published adapter schemas write it.
 
 use crate::json::Json;
 
@@ -24,11 +24,11 @@ enum Operator {
     Exists,
 }
 
-/// Where paths are looked up, nearest first.
+/// The values in which paths are looked up, the innermost first.
 pub(crate) type Roots<'r, 't> = &'r [Json<'t>];
 
 impl Condition {
-    /// Reads a condition; the error says what is wrong and what is allowed.
+    /// Parses a condition. The error states what is wrong and what is allowed.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = words(text)?.into_iter().peekable();
         let mut tests = Vec::new();
@@ -101,7 +101,7 @@ fn literal(word: Option<Word<'_>>, path: &str) -> Result<String, String> {
     }
 }
 
-/// Splits at spaces and around operators; quotes keep a text together.
+/// Splits a condition at spaces and around operators. Quotes keep a text together.
 fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,4 +1,4 @@
-//! What the registry knows about one code.
+//! The entry of one code in the registry.
 
 use super::message::MessageTemplate;
 use crate::category::{Category, Recovery, Severity};
@@ -8,89 +8,90 @@ use crate::fault::Fault;
 /// One code of one dialect, with every default filled in.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Whose code it is.
+    /// The dialect of the code.
     pub dialect: Dialect,
     /// The code as it is sent: `TOKEN_EXPIRED`, `-32002`, `not_found`.
     pub code: String,
-    /// What the dialect calls it; the code itself unless it is a number.
+    /// The name of the code in the dialect, which is the code itself unless it is a number.
     pub name: String,
     /// The cross-dialect name.
     pub canonical: String,
-    /// What the canonical code, or the payload's silence, means for the caller.
+    /// The meaning of the canonical code, with the entry's own values.
     pub meaning: Meaning,
-    /// The HTTP status that the dialect gives to it.
+    /// The HTTP status that the dialect assigns to the code.
     pub http_status: Option<u16>,
-    /// When a server sends it, in one sentence.
+    /// The situation in which a server sends the code, in one sentence.
     pub description: String,
-    /// How its message should read.
+    /// The template that the message should follow.
     pub message: Option<MessageTemplate>,
     /// The details fields that its specification names.
     pub details: Vec<DetailField>,
-    /// The exception classes that stand for it.
+    /// The exception classes that correspond to the code.
     pub types: Vec<String>,
-    /// Where we know it from.
+    /// The origin of the entry.
     pub origin: Origin,
-    /// The heading of the runbook that deals with it.
+    /// The heading of the runbook for the code.
     pub runbook: String,
-    /// What real emitters mean by it under a condition.
+    /// Other meanings that real emitters give to the code under a condition.
     pub corrections: Vec<Correction>,
-    /// The code only says that something failed, so that the words of the message may say more.
+    /// True if the code only states that something failed, so that the wording of the message may be more
+    /// specific.
     pub generic: bool,
-    /// The words of its name, stemmed, to be looked for in a message.
+    /// The stemmed words of its name, which are searched in messages.
     pub(crate) words: Vec<String>,
 }
 
 impl Entry {
-    /// The details fields that must be there.
+    /// Returns the details fields that are required.
     pub fn required_details(&self) -> impl Iterator<Item = &str> {
         self.details.iter().filter(|field| !field.optional).map(|field| field.name.as_str())
     }
 }
 
-/// What follows from a code.
+/// The meaning of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meaning {
     /// The category of the canonical code.
     pub category: Category,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Whether sending the same again can help; `None` when only the payload can tell.
+    /// True if sending the same request again can help; `None` if only the payload can tell.
     pub retryable: Option<bool>,
-    /// What to do.
+    /// The recommended recovery.
     pub recovery: Recovery,
-    /// Whose fault it is, as far as the code tells.
+    /// The party at fault, as far as the code tells.
     pub fault: Option<Fault>,
 }
 
 /// A field of `details` or `data` that a specification names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetailField {
-    /// Its key.
+    /// The key of the field.
     pub name: String,
-    /// Whether a conforming payload may leave it out.
+    /// True if a conforming payload may omit it.
     pub optional: bool,
 }
 
-/// Where a code is known from.
+/// The origin of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The dialect's published document.
     Specification,
-    /// Seen in what servers send.
+    /// The code was seen in the payloads that servers send.
     Field,
     /// The operator's own file.
     Operator,
 }
 
-/// A code that means something else when a condition holds.
+/// Another meaning of a code if a condition holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
-    /// Holds when the payload carries this status.
+    /// The HTTP status that the payload must state.
     pub http_status: Option<u16>,
-    /// Holds when the message contains this, ignoring case.
+    /// The text that the message must contain, ignoring case.
     pub message: Option<String>,
-    /// Holds when the details or the data have this key.
+    /// The key that the details or the data must contain.
     pub data: Option<String>,
-    /// What the code means then.
+    /// The canonical code if the condition holds.
     pub canonical: String,
 }

@@ -1,25 +1,25 @@
-//! What can be wrong with a registry file.
+//! Errors in registry files.
 
 use thiserror::Error;
 
-/// A file that was refused: where, and why. Nothing of it is used.
+/// The reason for which a file was rejected. Nothing of the file is used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct RegistryError {
-    /// The name it was read under.
+    /// The name of the file.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem and its remedy.
     pub reason: String,
 }
 
-/// The line that a byte offset is on, counted from 1.
+/// Returns the line that contains a byte offset, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// Reads TOML, or says on which line it cannot be read.
+/// Parses TOML. An error states the line.
 pub(super) fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, RegistryError> {
     toml::from_str(text).map_err(|error| RegistryError {
         file: file.to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> R
     })
 }
 
-/// Closest of the allowed words, for a helpful refusal.
+/// Returns the closest of the allowed words, for a helpful error message.
 pub(super) fn nearest<'a>(word: &str, allowed: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = word.to_ascii_lowercase();
     allowed
@@ -39,7 +39,7 @@ pub(super) fn nearest<'a>(word: &str, allowed: impl IntoIterator<Item = &'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance, for words of a few letters.
+/// Returns the edit distance of two words of a few letters.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,11 +1,11 @@
-//! How a failure that no entry knows is placed: by the prefix of its code, by an HTTP status, and whose
-//! fault it is.
+//! Rules for failures without an entry: the category by the prefix of the code, the canonical code by the HTTP
+//! status, and the party at fault.
 
 use crate::category::Category;
 use crate::fault::Fault;
 use std::ops::RangeInclusive;
 
-/// Prefixes of text codes; the longest wins.
+/// Prefixes of text codes. The longest one wins.
 #[derive(Debug, Clone)]
 pub(super) struct Prefixes(Vec<(String, Category)>);
 
@@ -15,14 +15,14 @@ impl Prefixes {
         Self(rows)
     }
 
-    /// The category of a code by its longest prefix; a bare `NOT_FOUND` counts as `NOT_FOUND_`.
+    /// Returns the category of a code by its longest prefix. A bare `NOT_FOUND` counts as `NOT_FOUND_`.
     pub(super) fn category(&self, code: &str) -> Option<Category> {
         let fits = |prefix: &str| code.starts_with(prefix) || prefix.strip_suffix('_') == Some(code);
         self.0.iter().find(|(prefix, _)| fits(prefix)).map(|&(_, category)| category)
     }
 }
 
-/// HTTP statuses; single ones come before hundreds.
+/// HTTP statuses and their canonical codes. Single statuses come before hundreds.
 #[derive(Debug, Clone)]
 pub(super) struct Statuses(Vec<(RangeInclusive<u16>, String)>);
 
@@ -44,7 +44,7 @@ impl Statuses {
     }
 }
 
-/// Prefixes of canonical codes, and whose fault those codes are; the longest wins.
+/// Prefixes of canonical codes and the party at fault for these codes. The longest one wins.
 #[derive(Debug, Clone)]
 pub(super) struct Faults(Vec<(String, Fault)>);
 

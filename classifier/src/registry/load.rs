@@ -1,7 +1,7 @@
-//! From the embedded data files to checked tables.
+//! Loads the embedded data files into validated tables.
 //!
-//! The files are part of the binary, so a mistake in one is ours; it is still reported as an error with
-//! its file and reason, which is what a person editing the files needs.
+//! The files are part of the binary, so a mistake in one is a bug of this crate. It is still reported as an error
+//! with its file and reason, for people who edit the files.
 
 use super::entry::{Correction, DetailField, Entry, Meaning, Origin};
 use super::error::{RegistryError, nearest, parse};
@@ -29,7 +29,7 @@ const DIALECTS: [(&str, &str); 5] = [
 const CATEGORIES: &str = include_str!("../../registry/categories.toml");
 const INFERENCE: &str = include_str!("../../registry/inference.toml");
 
-/// Everything the data files say.
+/// The contents of all data files.
 pub(super) struct Tables {
     pub(super) categories: Vec<CategoryInfo>,
     pub(super) prefixes: Prefixes,
@@ -69,7 +69,7 @@ pub(super) fn embedded() -> Result<Tables, RegistryError> {
     Ok(tables)
 }
 
-/// The evidence table is the same for every registry, and compiled once.
+/// Returns the evidence table, which is the same for every registry and compiled only once.
 fn evidence(prefixes: &Prefixes) -> Result<&'static EvidenceTable, String> {
     static TABLE: OnceLock<Result<EvidenceTable, String>> = OnceLock::new();
     TABLE
@@ -78,7 +78,7 @@ fn evidence(prefixes: &Prefixes) -> Result<&'static EvidenceTable, String> {
         .map_err(String::clone)
 }
 
-/// For a reason that names its entry, so that a line would add little.
+/// Creates errors for a whole file. Their reasons name the entry, so that a line number would add little.
 fn whole_file(file: &str) -> impl Fn(String) -> RegistryError {
     move |reason| RegistryError { file: file.to_owned(), line: 1, reason }
 }
@@ -132,7 +132,7 @@ impl Tables {
     }
 }
 
-/// The row of a category; every category has one, which a test holds.
+/// Returns the defaults of a category. A test verifies that every category has a row.
 pub(super) fn category_defaults(categories: &[CategoryInfo], category: Category) -> Meaning {
     categories.iter().find(|info| info.meaning.category == category).map_or(
         Meaning {
@@ -154,7 +154,7 @@ pub(super) fn runbook(categories: &[CategoryInfo], category: Category) -> String
         .unwrap_or_default()
 }
 
-/// The defaults of a category, with what an entry says instead.
+/// Returns the defaults of a category, overridden by the values of an entry.
 pub(super) fn meaning(
     defaults: Meaning,
     severity: Option<&str>,
@@ -177,7 +177,7 @@ pub(super) fn meaning(
     })
 }
 
-/// Looks a word up in a closed list, or says which words there are.
+/// Looks up a word in a closed list. The error lists the allowed words.
 fn one_of<T: Copy>(what: &str, word: &str, all: &[T], text: impl Fn(T) -> &'static str) -> Result<T, String> {
     if let Some(&value) = all.iter().find(|&&value| text(value) == word) {
         return Ok(value);
@@ -211,7 +211,7 @@ fn origin(word: Option<&str>) -> Result<Origin, String> {
     }
 }
 
-/// `operation?` is optional, `operation` is not.
+/// Parses the name of a details field: `operation?` is optional, `operation` is not.
 pub(super) fn detail(field: &str) -> DetailField {
     match field.strip_suffix('?') {
         Some(name) => DetailField { name: name.to_owned(), optional: true },

@@ -1,15 +1,16 @@
-//! Message templates such as `Missing required parameter '{param_name}'`, and whether a message fits one.
+//! Message templates such as `Missing required parameter '{param_name}'`, and the check whether a message fits
+//! one.
 
 /// A message with `{placeholders}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageTemplate {
     text: String,
-    /// The fixed parts; between two of them stands a placeholder.
+    /// The fixed parts. A placeholder separates each part from the next.
     fixed: Vec<String>,
 }
 
 impl MessageTemplate {
-    /// Reads a template; braces that do not close are text.
+    /// Parses a template. Braces that are not closed are text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut fixed = vec![String::new()];
@@ -24,14 +25,14 @@ impl MessageTemplate {
         Self { text: text.to_owned(), fixed }
     }
 
-    /// The template as written.
+    /// Returns the template as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// True when the message could have been made from this template. One without placeholders may be
-    /// followed by more, as in `Invalid params: missing uri`.
+    /// Returns true if the message could have been created from this template. A template without placeholders
+    /// may be followed by more text, as in `Invalid params: missing uri`.
     #[must_use]
     pub fn fits(&self, message: &str) -> bool {
         let Some((first, others)) = self.fixed.split_first() else { return false };

@@ -1,4 +1,5 @@
-//! An operator's own file: codes, profiles, and where their records differ from everyone else's.
+//! The operator's registry file: codes, profiles, and the ways in which the operator's records differ from the
+//! defaults.
 //!
 //! ```toml
 //! [[code]]                                   # a code of one's own, and what it stands for
@@ -23,7 +24,7 @@
 //! off = ["email"]
 //! ```
 //!
-//! The file is refused as a whole when anything in it is wrong: half a file would classify half of the
+//! If anything in the file is wrong, the whole file is rejected, because half a file would classify half of the
 //! traffic in a way that nobody wrote down.
 
 use super::Registry;
@@ -41,53 +42,53 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// An operator's file, checked.
+/// An operator's file after validation.
 #[derive(Debug, Clone, Default)]
 pub struct OperatorFile {
-    /// Codes and mappings, in the order written: the first that applies wins.
+    /// Codes and mappings in the order in which they are written. The first one that applies wins.
     pub entries: Vec<OperatorEntry>,
     /// Dialects by service name.
     pub services: Vec<Profile>,
     /// Dialects by source.
     pub sources: Vec<Profile>,
-    /// Dotted paths at which an envelope may also be.
+    /// Dotted paths of further locations in which an envelope may be found.
     pub paths: Vec<String>,
-    /// Further names of context fields.
+    /// Additional names of context fields.
     pub fields: Vec<(String, ContextField)>,
-    /// What else to redact, and what not to.
+    /// Additions and exceptions to redaction.
     pub redaction: RedactionSettings,
 }
 
-/// A code of the operator's, or a mapping to a code.
+/// A code that the operator defines, or a mapping to a code.
 #[derive(Debug, Clone)]
 pub struct OperatorEntry {
-    /// What it stands for.
+    /// The entry of the code.
     pub entry: Entry,
-    /// Applies to records of this dialect alone.
+    /// The only dialect to whose records it applies, if any.
     pub dialect: Option<Dialect>,
-    /// Applies to this service alone.
+    /// The only service to which it applies, if any.
     pub service: Option<String>,
-    /// Codes of others that it replaces.
+    /// Other codes that it replaces.
     pub maps_from: Vec<String>,
-    /// Statuses that it replaces the default mapping of.
+    /// HTTP statuses for which it replaces the default mapping.
     pub maps_from_http: Vec<u16>,
-    /// Guards the mapping, or the code itself where there is no mapping.
+    /// The condition of the mapping, or of the code itself if there is no mapping.
     pub condition: Option<Condition>,
-    /// Where it stands in the file.
+    /// The line in the file.
     pub line: usize,
 }
 
-/// A dialect for everything whose name fits.
+/// The dialect of everything whose name matches a pattern.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// A name; a trailing `*` stands for anything.
+    /// A name. A trailing `*` matches any text.
     pub pattern: String,
-    /// What it speaks.
+    /// The dialect.
     pub dialect: Dialect,
 }
 
 impl Profile {
-    /// True when a name fits the pattern.
+    /// Returns true if a name matches the pattern.
     #[must_use]
     pub fn fits(&self, name: &str) -> bool {
         match self.pattern.strip_suffix('*') {
@@ -97,14 +98,14 @@ impl Profile {
     }
 }
 
-/// What an operator changes about redaction.
+/// An operator's changes to redaction.
 #[derive(Debug, Clone, Default)]
 pub struct RedactionSettings {
-    /// Further keys whose values are secrets.
+    /// Additional keys whose values are secrets.
     pub keys: Vec<String>,
-    /// Further patterns of secrets.
+    /// Additional patterns of secrets.
     pub patterns: Vec<regex::Regex>,
-    /// Rules that are switched off.
+    /// Rules that are disabled.
     pub off: Vec<Rule>,
 }
 
@@ -169,11 +170,11 @@ struct Redact {
     off: Vec<Spanned<String>>,
 }
 
-/// A reason and the byte at which it holds.
+/// The byte offset and the reason of a rejection.
 type Refusal = (usize, String);
 
 impl OperatorFile {
-    /// Reads and checks a file against the shipped registry.
+    /// Parses and validates a file against the shipped registry.
     pub(super) fn parse(file: &str, text: &str, registry: &Registry) -> Result<Self, RegistryError> {
         let source: File = parse(file, text)?;
         checked(source, text, registry).map_err(|(offset, reason)| RegistryError {
@@ -183,7 +184,7 @@ impl OperatorFile {
         })
     }
 
-    /// The dialect that a profile gives to a service or a source.
+    /// Returns the dialect that a profile assigns to a service or a source.
     pub(crate) fn profile(&self, service: Option<&str>, source: Option<&str>) -> Option<Dialect> {
         let find = |profiles: &[Profile], name: Option<&str>| {
             profiles
@@ -213,7 +214,7 @@ fn checked(source: File, text: &str, registry: &Registry) -> Result<OperatorFile
     })
 }
 
-/// Adds where it happened to a reason.
+/// Adds the offset to the reason of an error.
 fn at<T>(offset: usize, result: Result<T, String>) -> Result<T, Refusal> {
     result.map_err(|reason| (offset, reason))
 }
@@ -279,7 +280,8 @@ fn operator_entry(row: Row, line: usize, registry: &Registry) -> Result<Operator
     })
 }
 
-/// The cross-dialect name of an operator's code, and whether it may have the category it claims.
+/// Returns the canonical code of an operator's code, or an error if it contradicts the category that the operator
+/// claims.
 fn canonical(
     code: &str,
     category: Option<crate::category::Category>,
@@ -312,7 +314,7 @@ fn canonical(
     }
 }
 
-/// Why an entry cannot stand beside those before it, if it cannot.
+/// Returns the reason for which an entry conflicts with earlier or shipped entries, if it does.
 fn collision(new: &OperatorEntry, before: &[OperatorEntry], registry: &Registry) -> Option<String> {
     let code = &new.entry.code;
     let defines = |entry: &OperatorEntry| entry.maps_from.is_empty() && entry.maps_from_http.is_empty();

@@ -1,8 +1,8 @@
-//! The registry's data files as they are written, before anything is checked.
+//! The registry's data files as they are written, before validation.
 
 use serde::Deserialize;
 
-/// `categories.toml`.
+/// The contents of `categories.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Categories {
@@ -20,7 +20,7 @@ pub(super) struct CategoryRow {
     pub(super) runbook: String,
 }
 
-/// `inference.toml`.
+/// The contents of `inference.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Inference {
@@ -43,7 +43,7 @@ pub(super) struct StatusRow {
     pub(super) canonical: String,
 }
 
-/// `404`, or `"4xx"` for the rest of a hundred.
+/// An HTTP status such as `404`, or `"4xx"` for the rest of a hundred.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum StatusPattern {
@@ -58,7 +58,7 @@ pub(super) struct FaultRow {
     pub(super) fault: String,
 }
 
-/// One file a dialect.
+/// The contents of the file of one dialect.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DialectFile {
@@ -100,14 +100,15 @@ pub(super) struct CodeRow {
     pub(super) http_status: Option<u16>,
     pub(super) origin: Option<String>,
     pub(super) runbook: Option<String>,
-    /// The code only says that something failed, so that the words of the message may say more.
+    /// True if the code only states that something failed, so that the wording of the message may be more
+    /// specific.
     #[serde(default)]
     pub(super) generic: bool,
     #[serde(default)]
     pub(super) corrections: Vec<CorrectionRow>,
 }
 
-/// A code is a text or a whole number.
+/// A code, which is a text or a whole number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(untagged)]
 pub(super) enum CodeText {
@@ -124,7 +125,8 @@ impl CodeText {
     }
 }
 
-/// `true`, `false`, or `"unknown"` where the category has an opinion and the code has none.
+/// The `retryable` field: `true`, `false`, or `"unknown"` if the category has a default that does not apply to
+/// the code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Retryable {

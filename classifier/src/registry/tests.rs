@@ -1,4 +1,4 @@
-//! The data files, checked; and operators' files, good and bad.
+//! Validates the data files, and valid and invalid operators' files.
 
 use super::*;
 use crate::category::{Recovery, Severity};
@@ -110,7 +110,7 @@ service = ["svc", "component"]
     assert_eq!(own.fields.len(), 2);
 }
 
-/// Checks that a file is refused on a line, for a reason.
+/// Checks that a file is rejected on a line for a reason.
 #[track_caller]
 fn refused(file: &str, line: usize, reason: &str) {
     let error = Registry::with_operator_file("own.toml", file).expect_err(file);

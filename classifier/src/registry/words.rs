@@ -1,9 +1,9 @@
-//! Words and their stems, to tell whether a code's name "stands in" a message.
+//! Words and their stems, which are used to check whether a message mentions the name of a code.
 //!
-//! `RATE_LIMITED` stands in "Rate limit exceeded", `Request timed out` in "request timeout": words are
-//! compared by a crude stem, which is enough for the few dozen words that names are made of.
+//! A message mentions `RATE_LIMITED` if it contains "Rate limit exceeded", and `Request timed out` if it contains
+//! "request timeout". Words are compared by a crude stem, which is sufficient for the few dozen words in names.
 
-/// The stems of a name's words: `TOOL_NOT_FOUND` gives tool, not, found.
+/// Returns the stems of the words in a name: `TOOL_NOT_FOUND` gives tool, not, found.
 pub(super) fn stems(name: &str) -> Vec<String> {
     let name = joined(&name.to_ascii_lowercase().replace('_', " "));
     name.split(|c: char| !c.is_ascii_alphanumeric())
@@ -12,7 +12,7 @@ pub(super) fn stems(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// True when every stem begins some word of the message.
+/// Returns true if every stem is the beginning of some word in the message.
 pub(crate) fn all_in(stems: &[String], message: &str) -> bool {
     !stems.is_empty() && stems.iter().all(|stem| is_in(stem, message))
 }
@@ -28,7 +28,7 @@ fn is_in(stem: &str, message: &str) -> bool {
             && words().zip(words().skip(1)).any(|(a, b)| is_time(a) && b.eq_ignore_ascii_case("out"))
 }
 
-/// "timed out" and "time out" are one word.
+/// Replaces "timed out" and "time out" with one word.
 fn joined(text: &str) -> String {
     text.replace("timed out", "timeout").replace("time out", "timeout")
 }

@@ -1,8 +1,10 @@
-//! Values in a message, by their form: how long is the one that starts here, if one does?
+//! Values in a message, recognized by their form. Each function returns the length of the value that starts here,
+//! if any.
 
 use super::is_word;
 
-/// A URL, a path or an e-mail address that starts with a word of this length.
+/// Returns the length and placeholder of a URL, a path or an e-mail address that starts with a word of this
+/// length.
 pub(super) fn address(rest: &[u8], word: usize) -> Option<(usize, &'static str)> {
     if rest[word..].starts_with(b"://") {
         return Some((rest.iter().position(|&byte| ends_url(byte)).unwrap_or(rest.len()), "{url}"));
@@ -14,7 +16,8 @@ pub(super) fn address(rest: &[u8], word: usize) -> Option<(usize, &'static str)>
     email().or_else(|| relative_path_length(rest, word).map(|length| (length, "{path}")))
 }
 
-/// `2001:db8::1`: groups of hex digits, with eight of them or a gap.
+/// Returns the length of an IPv6 address such as `2001:db8::1`: groups of hex digits, eight of them or with a
+/// gap.
 pub(super) fn ipv6_length(rest: &[u8]) -> Option<usize> {
     let length = rest.iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':').count();
     let address = &rest[..length];
@@ -27,7 +30,7 @@ pub(super) fn ipv6_length(rest: &[u8]) -> Option<usize> {
     (fits && ends).then_some(length)
 }
 
-/// Digits with dots and commas between them: `1,048,576`, `3.5`, `10.0.0.1`.
+/// Returns the length of digits with dots and commas between them: `1,048,576`, `3.5`, `10.0.0.1`.
 pub(super) fn number_length(rest: &[u8]) -> usize {
     let digits = |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut length = digits(0);
@@ -60,7 +63,8 @@ pub(super) fn path_length(rest: &[u8]) -> usize {
     length - usize::from(length > 1 && rest[length - 1] == b'.')
 }
 
-/// `src/store/log.rs`: two slashes, or one and an ending; `tools/call` is a name.
+/// Returns the length of a path such as `src/store/log.rs`: two slashes, or one and a file extension.
+/// `tools/call` is a name.
 fn relative_path_length(rest: &[u8], word: usize) -> Option<usize> {
     if !matches!(rest.get(word), Some(b'/' | b'\\' | b'.')) {
         return None;
@@ -74,7 +78,7 @@ fn relative_path_length(rest: &[u8], word: usize) -> Option<usize> {
     (slashes >= 2 || slashes == 1 && has_ending).then_some(length)
 }
 
-/// `8-4-4-4-12` hex digits.
+/// Returns the length of a UUID: `8-4-4-4-12` hex digits.
 pub(super) fn uuid_length(rest: &[u8]) -> Option<usize> {
     const LENGTH: usize = 36;
     let text = rest.get(..LENGTH)?;
@@ -101,7 +105,7 @@ fn email_length(rest: &[u8]) -> Option<usize> {
     domain[..length].contains(&b'.').then_some(local + 1 + length)
 }
 
-/// `2026-11-16`, `2026-11-16T10:20:30.5Z`, `10:20:30`.
+/// Returns the length of a date, a time or both: `2026-11-16`, `2026-11-16T10:20:30.5Z`, `10:20:30`.
 pub(super) fn time_length(rest: &[u8]) -> Option<usize> {
     let digits = |from: usize, count: usize| {
         rest.get(from..from + count).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
@@ -122,7 +126,7 @@ pub(super) fn time_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Past a fraction and a zone.
+/// Returns the end of a time zone after an optional fraction.
 fn zone_end(rest: &[u8], from: usize) -> usize {
     let digits = |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = from;

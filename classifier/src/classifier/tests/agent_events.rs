@@ -1,4 +1,4 @@
-//! What agent hosts tell of their tool calls: one call each, and a failure where they say so.
+//! Tool calls that agent hosts report: each is one call, and a failure if the host says so.
 
 use super::telemetry::*;
 use serde_json::json;
@@ -107,7 +107,7 @@ fn other_records_with_such_fields_are_no_calls() {
     }
 }
 
-/// A failure may hold the reply that it is about.
+/// An error text may itself be the reply that failed.
 #[test]
 fn an_error_that_is_a_reply_is_looked_into() {
     check(

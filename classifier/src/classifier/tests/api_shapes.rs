@@ -1,5 +1,5 @@
-//! The shapes of upstream APIs inside tool results: failures that nobody flagged, and data that only looks
-//! like them.
+//! The shapes of upstream APIs inside tool results: failures that are not flagged, and data that only resembles
+//! failures.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn apis_say_it_in_many_shapes() {
     ]);
 }
 
-/// A false alarm is as bad as a miss: what a tool found out about other things is data.
+/// A false alarm is as bad as a miss: information about other things that a tool returns is data.
 #[test]
 fn data_that_talks_about_errors_is_no_failure() {
     check_unflagged(&[
@@ -143,7 +143,7 @@ fn data_that_talks_about_errors_is_no_failure() {
     ]);
 }
 
-/// Under `isError: true` there is one failure, whatever the texts hold.
+/// Under `isError: true` there is exactly one failure, whatever the texts contain.
 #[test]
 fn a_flagged_result_is_one_failure() {
     let texts = [

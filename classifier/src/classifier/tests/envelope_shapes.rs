@@ -25,7 +25,7 @@ fn mcp_aql() {
     );
 }
 
-/// Loggers add a `success` of their own, or leave the `error` object out.
+/// Some loggers add a `success` field of their own, or omit the `error` object.
 #[test]
 fn mcp_aql_as_loggers_write_it() {
     check(
@@ -429,7 +429,8 @@ fn what_is_nothing_is_said_to_be_nothing() {
     }
 }
 
-/// A text that was cut inside an emoji is JSON, but not Unicode; the event is worth more than the character.
+/// A text that was truncated inside an emoji is valid JSON with a lone surrogate. The event must survive, even
+/// though the character is lost.
 #[test]
 fn half_a_character_costs_nothing_else() {
     check(

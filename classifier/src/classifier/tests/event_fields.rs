@@ -1,4 +1,4 @@
-//! What an event carries: meaning, context, quotas, denials, findings, and no secrets.
+//! The fields of an event: meaning, context, quotas, denials and findings, all without secrets.
 
 use super::*;
 use serde_json::json;

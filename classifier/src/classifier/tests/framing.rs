@@ -1,4 +1,4 @@
-//! Replies inside what loggers and transports put around them.
+//! Replies inside the text that loggers and transports add around them.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn fields_after_a_prefix_and_some_words() {
     ]);
 }
 
-/// Lines made to cost much: bounded work, and a reason.
+/// Lines that are built to be expensive take bounded work and yield a reason.
 #[test]
 fn hostile_lines_are_survived() {
     let cases = [

@@ -1,4 +1,4 @@
-//! Records that nobody should send: bounded, refused with a reason, and without harm to the next one.
+//! Malformed and hostile records: the work is bounded, a reason is reported, and the next record is unaffected.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,8 @@ fn unreadable_records_say_why() {
     assert_eq!(summarize_with("", b"level=\xff\xfe"), ["? invalid_utf8"]);
 }
 
-/// Guarantee: the deepest nesting that can be allowed is walked within the stack of a worker, in details and attributes.
+/// Guarantee: the deepest nesting that can be configured fits into the stack of a worker, in details and in
+/// attributes.
 #[test]
 fn the_deepest_that_can_be_set_is_survived() {
     let limits = Limits { json_depth: 256, ..Limits::DEFAULT };
@@ -64,7 +65,7 @@ fn ten_thousand_warnings_are_ten_thousand_events() {
     assert_eq!(sink.last().map(String::as_str), Some("? too_many_events"));
 }
 
-/// A large record must not be written out once for each of its many events.
+/// A large record must not be written in full for each of its many events.
 #[test]
 fn what_one_record_writes_is_bounded() {
     struct Bytes(usize);
@@ -96,7 +97,7 @@ fn a_bad_record_does_not_harm_the_next() {
     assert_eq!(sink.0, ["? not_json", "ok mcp-aql", "? not_json", "ok mcp-aql"]);
 }
 
-/// Secrets that must never come out, in a form that each rule knows.
+/// Secrets that must never appear in the output; each has a form that a rule recognizes.
 pub(super) const CANARY_SECRETS: [&str; 9] = [
     "conf_CANARY0123456789",
     "quota_continue_CANARY99",
@@ -109,7 +110,7 @@ pub(super) const CANARY_SECRETS: [&str; 9] = [
     "password=CANARY0hunter2",
 ];
 
-/// Sets every text of a record to one that holds a canary.
+/// Replaces every text of a record with one that contains a canary.
 fn plant_secret(value: &mut serde_json::Value, secret: &str) {
     match value {
         serde_json::Value::String(text) => *text = format!("{text} {secret} end"),
@@ -148,7 +149,7 @@ fn no_canary_comes_out_of_any_field() {
     }
 }
 
-/// JSON that looks like envelopes, with anything in any place.
+/// Generates JSON that resembles envelopes, with arbitrary values in any position.
 pub(super) fn near_envelope() -> impl Strategy<Value = serde_json::Value> {
     let key = prop::sample::select(vec![
         "success",

@@ -1,4 +1,5 @@
-//! Spans as the instrumentations of today's SDKs send them: which are calls, of which tool, with which reply.
+//! Spans as the instrumentations of current SDKs send them: which of them are calls, of which tool, with which
+//! reply.
 
 use super::spans::{PAUSE, status};
 use super::telemetry::*;
@@ -6,7 +7,7 @@ use super::*;
 use crate::telemetry::{Resource, Span, SpanKind, SpanStatus};
 use serde_json::json;
 
-/// The tool that a span calls, and the side that it reports, as its call says them.
+/// Checks the tool and the side that the call of a span reports.
 #[track_caller]
 fn check_call(kind: SpanKind, name: &str, input: &serde_json::Value, expected: &str) {
     let attributes = attributes(input);
@@ -57,7 +58,7 @@ fn spans_around_a_call_are_none() {
     }
 }
 
-/// A model may write about failures; only what tools and servers put out is a reply.
+/// A model may write about failures, so only the output of tools and servers is a reply.
 #[test]
 fn only_tools_and_servers_reply() {
     for (role, key) in [
@@ -90,7 +91,7 @@ fn only_tools_and_servers_reply() {
     }
 }
 
-/// Takes down whether calls are unverified.
+/// A sink that keeps, for each call, whether it is unverified.
 #[derive(Default)]
 struct UnverifiedCalls(Vec<bool>);
 
@@ -120,7 +121,7 @@ fn a_success_that_nobody_saw_is_unverified() {
     assert_eq!(server(json!({"gen_ai.tool.name": "buy", "error.type": "tool_error"})), [false], "it failed");
 }
 
-/// Checks what a span says whose only attributes are those of `OpenLLMetry` and a captured output.
+/// Checks the summary of a span whose only attributes are those of `OpenLLMetry` and a captured output.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "callers pass literals")]
 fn check_output(status: SpanStatus, key: &str, output: serde_json::Value, expected: &str, message: &str) {
@@ -158,7 +159,7 @@ fn outputs_come_in_wrappers_of_the_instrumentation() {
     }
 }
 
-/// The C# SDK puts the content of a failed reply into the status.
+/// The C# SDK stores the content of a failed reply in the status message.
 #[test]
 fn the_status_may_hold_the_content() {
     const CONTENT: &str = r#"[{"type":"text","text":"Order 7 was not found"}]"#;
@@ -173,7 +174,7 @@ fn the_status_may_hold_the_content() {
     output.check(&json!({"message": "Order 7 was not found"}));
 }
 
-/// What a tool put out without a flag counts when it states a failure, and not when it is data.
+/// The output of a tool without an error flag counts as a failure if it states one, and not if it is data.
 #[test]
 fn unflagged_words_may_be_a_hidden_failure() {
     let server = |result: &str| {
@@ -195,7 +196,7 @@ fn unflagged_words_may_be_a_hidden_failure() {
     }
 }
 
-/// A middleware can keep the whole result; then the failure has its words.
+/// Middleware can store the whole result as an attribute; its text is then the message of the failure.
 #[test]
 fn a_captured_result_gives_a_failed_call_its_words() {
     let result = json!({"content": [{"type": "text", "text": "Error executing tool merge: disk quota exceeded"}], "isError": true});

@@ -1,4 +1,4 @@
-//! What a log record tells: envelopes in its body, exceptions, codes; and when it is a call.
+//! Log records: envelopes in their body, exceptions and codes, and the cases in which a record is a call.
 
 use super::telemetry::*;
 use super::*;
@@ -133,7 +133,7 @@ fn codes_stand_in_attributes() {
         &json!({"gen_ai.tool.call.result": DENIED}),
         &["error mcp-aql PERMISSION_DENIED PERMISSION_DENIED", "call failed mcp-aql"],
     );
-    // A reply that worked does not hide what attributes state.
+    // A reply that succeeded does not hide a failure that attributes state.
     check(
         9,
         &json!(r#"{"success":true}"#),

@@ -1,9 +1,9 @@
-//! Replies and their requests in one stream: operation, duration, request id, arguments; tasks that are
-//! polled; tool results that name no tool.
+//! Replies and their requests in one stream: operation, duration, request id and arguments; tasks that are
+//! polled; and tool results that name no tool.
 
 use super::*;
 
-/// What a stream of lines yields: failures with their context, and calls that did not fail.
+/// A sink that keeps the failures of a stream with their context, and the calls that did not fail.
 #[derive(Default)]
 struct StreamSink(Vec<String>);
 
@@ -56,7 +56,7 @@ fn a_reply_gets_what_its_request_says() {
             "? not_a_reply",
             "ok resources/read Some(150000)",
             "PERMISSION route 1 Some(1500000)",
-            // The request is answered; this reply belongs to another.
+            // The request was answered already, so this reply belongs to another one.
             "PERMISSION - 1 None",
         ],
     );
@@ -174,7 +174,7 @@ fn a_tool_result_knows_its_tool() {
     );
 }
 
-/// What a host's own tools print is data, also when it reads like an error.
+/// The output of a host's own tools is data, even if it reads like an error.
 #[test]
 fn the_output_of_a_built_in_tool_is_data() {
     check_stream(

@@ -1,4 +1,4 @@
-//! What a span tells: replies in it, codes, exceptions, statuses; and the one call that it is.
+//! Spans: the replies in them, codes, exceptions and statuses, and the one call that each span is.
 
 use super::telemetry::*;
 use super::*;
@@ -11,7 +11,7 @@ pub(super) fn status(status: SpanStatus) -> impl FnOnce(&mut Span<'_>) {
     move |span| span.status = status
 }
 
-/// Checks what a server span with this status says in a few words.
+/// Checks the summary of a server span with this status.
 #[track_caller]
 pub(super) fn check(status: SpanStatus, input: &serde_json::Value, expected: &[&str]) {
     let output = classify_server_span(|span| span.status = status, input);
@@ -262,7 +262,7 @@ fn the_type_of_an_error_may_be_many_things() {
     check(SpanStatus::Unset, &json!({"error.type": ""}), &["call ok unknown server tools/call"]);
 }
 
-/// The Python SDK, on a bad request and on a failed tool.
+/// Spans of the Python SDK for a bad request and for a failed tool.
 #[test]
 fn sdk_spans() {
     let output = classify_server_span(

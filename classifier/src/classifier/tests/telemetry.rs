@@ -1,4 +1,4 @@
-//! Spans and log records as tests write them, and what holds for both: no secrets, stable ids, bounds.
+//! Helpers for span and log record tests, and the rules that both must satisfy: no secrets, stable ids, bounds.
 
 use super::*;
 use crate::telemetry::{Attribute, LogRecord, Resource, Span, SpanEvent, SpanKind, SpanStatus, Value};
@@ -17,13 +17,13 @@ pub(super) fn value(json: &serde_json::Value) -> Value<'static> {
     }
 }
 
-/// The attributes that a JSON object stands for.
+/// Returns the attributes that a JSON object describes.
 pub(super) fn attributes(json: &serde_json::Value) -> Vec<Attribute<'static>> {
     let fields = json.as_object().expect("an object");
     fields.iter().map(|(key, json)| Attribute { key: key.clone().into(), value: value(json) }).collect()
 }
 
-/// Notes failed calls as well: a span's call is no twin of its event.
+/// A sink that also keeps failed calls, because the call of a span does not repeat its event.
 #[derive(Default)]
 pub(super) struct TelemetrySink {
     pub(super) summaries: SummarySink,
@@ -48,7 +48,7 @@ impl Sink for TelemetrySink {
 }
 
 impl TelemetrySink {
-    /// The only event.
+    /// Returns the only event.
     #[track_caller]
     pub(super) fn event(&self) -> &serde_json::Value {
         assert_eq!(self.events.0.len(), 1, "{:?}", self.summaries.0);
@@ -66,11 +66,11 @@ impl TelemetrySink {
 
 pub(super) const TRACE: Option<[u8; 16]> = Some([0xAB; 16]);
 pub(super) const SPAN: Option<[u8; 8]> = Some([0xC1; 8]);
-/// In nanoseconds: an hour on a day in 2026, and 2.5 ms later.
+/// The start of a call in nanoseconds, on a day in 2026. The end is 2.5 ms later.
 pub(super) const START: u64 = 1_794_820_830_000_000_000;
 pub(super) const END: u64 = START + 2_500_000;
 
-/// What a span of a server tells; `change` makes it the span of the test.
+/// Classifies a server span. `change` adapts it to the test.
 pub(super) fn classify_server_span(
     change: impl FnOnce(&mut Span<'_>),
     input: &serde_json::Value,
@@ -97,7 +97,7 @@ pub(super) fn classify_span(span: &Span<'_>) -> TelemetrySink {
     output
 }
 
-/// What a log record without ids tells.
+/// Classifies a log record without ids.
 pub(super) fn classify_log_with(
     change: impl FnOnce(&mut LogRecord<'_>),
     body: &serde_json::Value,
@@ -189,7 +189,7 @@ fn no_canary_comes_out_of_any_field() {
     }
 }
 
-/// Arguments and the like often come as JSON in a text.
+/// Arguments and similar values often arrive as JSON in a text.
 #[test]
 fn secrets_are_known_by_their_keys() {
     let input = json!({

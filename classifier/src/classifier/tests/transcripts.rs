@@ -1,4 +1,4 @@
-//! Lines of agent hosts' transcripts: what failed, what worked, and what is no reply.
+//! Lines of agent hosts' transcripts: failures, successes and lines that are not replies.
 
 use super::*;
 
@@ -209,7 +209,7 @@ fn sessions_and_whole_responses() {
     ]);
 }
 
-/// The same words in records that are no transcripts keep their meaning.
+/// The same words in records that are not transcripts keep their meaning.
 #[test]
 fn other_records_with_a_type_are_no_transcripts() {
     check_outcomes(&[
