@@ -1,16 +1,18 @@
-//! A copy of a data directory that a server may be using; and back again, as a backup is a data directory.
+//! Copies a data directory that a server may be using. A backup is a data directory, so the same code restores it.
 //!
-//! The order is everything. The log is opened first and held, then the tables' logs are copied, and only then what is in
-//! the log: rows go from the log to the tables, so a row that moves meanwhile is in both, and the table's watermark says
-//! so; the other way round it could be in neither. Files of tables never change, and are copied at leisure.
+//! The order matters. The WAL is opened first and held, then the Delta logs of the tables are copied, and only then the
+//! segments of the WAL. Rows move from the WAL to the tables, so a row that moves meanwhile is in both, and the table's
+//! watermark says so; in the opposite order it could be in neither. Files of tables never change and can be copied at
+//! any time.
 //!
-//! What always holds:
-//! - **A backup is what a power loss at one moment would have left**: everything that was answered with a yes before it
-//!   began, once, and whole requests only.
+//! Invariants:
+//! - **A backup is what a power loss at one moment would have left**: everything that was acknowledged before the
+//!   backup began, exactly once, and whole requests only.
 //! - Nothing in the source is changed, and nothing in the target is overwritten.
-//! - The target becomes a data directory with its last step. Until then a marker stands in it, which is written before anything
-//!   else and by which everybody else refuses the folder; what is copied lies in one folder of it. An attempt that was
-//!   interrupted while it copied begins anew; one that had everything only puts that into its place.
+//! - The target becomes a data directory with the last step. Until then it contains a marker, which is written before
+//!   anything else and which makes all other commands reject the folder; the copied files are in one subfolder. An
+//!   attempt that was interrupted while it copied starts over; one that had copied everything only moves the files into
+//!   place.
 
 use crate::delta::{DeltaError, DeltaTables, backup::copy_log, files::DataFile};
 use crate::directory::{
@@ -26,20 +28,20 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A source that is changed under our hands is looked at so often.
+/// The number of attempts when the source changes during the copy.
 const ROUNDS: u32 = 5;
 /// The number of bytes that are copied at once.
 const CHUNK: u64 = 1 << 20;
-/// Files that belong to the process that uses a directory, and are not copied.
+/// Files that belong to the process that uses a directory. They are not copied.
 const OF_THE_PROCESS: [&str; 3] = ["LOCK", "endpoints.json", CLOCK_CONFIRMATION];
 
 /// The reason why a backup failed. Each message includes the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// Something is there already.
+    /// The target is not empty.
     #[error("{0} is not empty, and nothing is overwritten; choose another folder, or move it out of the way")]
     NotEmpty(String),
-    /// A copy of something else was begun there, and is whole but not in its place.
+    /// The target holds a complete copy of another source, which was interrupted before it was moved into place.
     #[error("{to} holds a copy of {earlier} that is not finished; finish that one first, or remove {to}")]
     Other {
         /// The target.
@@ -47,13 +49,13 @@ pub enum BackupError {
         /// The source of the interrupted copy.
         earlier: String,
     },
-    /// Another process is copying there.
+    /// Another process is copying into the target.
     #[error(transparent)]
     Taken(#[from] LockError),
     /// The source or the target cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The source's log cannot be read.
+    /// The source's WAL cannot be read.
     #[error(transparent)]
     Wal(#[from] WalError),
     /// A table of the source cannot be read.
@@ -67,7 +69,7 @@ pub enum BackupError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// Files went faster than they could be copied.
+    /// Files were removed faster than they could be copied.
     #[error(
         "files left {0} while they were copied, {ROUNDS} times; start the server with a longer --vacuum-grace, or copy a snapshot of its file system"
     )]
@@ -77,24 +79,24 @@ pub enum BackupError {
 /// The amount of data that was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
-    /// Files of the tables and segments of the log.
+    /// The number of table files and WAL segments.
     pub files: u64,
-    /// Their bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Those of the files that an earlier backup had, and that have a second name now.
+    /// The number of bytes in files that were hard-linked from an earlier backup.
     pub shared: u64,
 }
 
-/// A backup that will be made.
+/// A backup that is about to be made.
 #[derive(Debug)]
 pub struct Backup<'b> {
     disk: Arc<dyn Disk>,
     from: DataDirectory,
     to: PathBuf,
-    /// An earlier backup, whose files need not be copied.
+    /// An earlier backup. Its files are linked and not copied.
     base: Option<&'b Path>,
     _lock: DirectoryLock,
-    /// Files that an interrupted attempt left behind.
+    /// The marker that an interrupted attempt left behind.
     marker: Option<CopyMarker>,
 }
 
@@ -111,10 +113,10 @@ impl<E: Into<BackupError>> From<E> for Failed {
 }
 
 impl<'b> Backup<'b> {
-    /// A backup of a directory into a folder that is empty or is not there.
+    /// Prepares a backup of a directory into a folder that is empty or does not exist.
     ///
     /// # Errors
-    /// When there is nothing to copy, or something is in the way.
+    /// Fails when there is nothing to copy, or the target is not empty.
     pub fn new(
         disk: Arc<dyn Disk>,
         from: &Path,
@@ -136,11 +138,11 @@ impl<'b> Backup<'b> {
         Ok(Self { disk, from, to: to.to_owned(), base, _lock: lock, marker })
     }
 
-    /// Copies everything; `watch` is told how many bytes more were copied. When this returns, the target is a data directory,
-    /// and durable.
+    /// Copies everything. `watch` is called with the number of bytes that were copied since the last call. When this
+    /// returns, the target is a data directory, and durable.
     ///
     /// # Errors
-    /// The target is as empty as it was, as far as the disk allows.
+    /// If it fails, the target is as empty as before, as far as the disk allows.
     pub fn run(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, BackupError> {
         if let Some(CopyMarker { from, copied: Some(copied) }) = &self.marker {
             if *from != self.source() {
@@ -173,25 +175,25 @@ impl<'b> Backup<'b> {
         Err(BackupError::Changing(self.from.path().display().to_string()))
     }
 
-    /// The source, by a name that does not depend on where we are.
+    /// Returns the name of the source, which does not depend on the working directory.
     fn source(&self) -> String {
         let path = self.from.path();
         path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
     }
 
-    /// Says, durably, that the target is not finished, and how far it is.
+    /// Writes the marker durably: the target is unfinished, and `copied` says whether all files are copied.
     fn mark(&self, copied: Option<Copied>) -> Result<(), BackupError> {
         CopyMarker { from: self.source(), copied }.write(&self.to).map_err(|error| self.failed(&error))
     }
 
-    /// Leaves the target as empty as it was, as far as the disk allows.
+    /// Leaves the target as empty as before, as far as the disk allows.
     fn give_up(&self) {
         if self.clear().is_ok() {
             drop(self.disk.remove(&self.to.join(COPY_MARKER)));
         }
     }
 
-    /// One attempt. Positions and ledgers are copied before the log is: they must not know of more than it holds.
+    /// Makes one attempt. Positions and ledgers are copied before the WAL: they must not refer to more than it holds.
     fn round(&self, watch: &mut dyn FnMut(u64)) -> Result<Copied, Failed> {
         let disk = &*self.disk;
         let log = WalView::open(disk, &self.from.wal())?;
@@ -218,7 +220,7 @@ impl<'b> Backup<'b> {
         Ok(copied)
     }
 
-    /// The key, positions and ledgers.
+    /// Copies the key, positions and ledgers.
     fn single_files(&self, staged: &Path) -> Result<(), Failed> {
         for file in self.disk.list(self.from.path()).map_err(|error| self.failed(&error))? {
             let is_being_written = Path::new(&file.name).extension().is_some_and(|end| end == "new");
@@ -231,7 +233,7 @@ impl<'b> Backup<'b> {
         Ok(())
     }
 
-    /// The files that the copied version of a table is made of.
+    /// Copies the files of the copied version of a table.
     fn data_files(
         &self,
         table: Table,
@@ -241,7 +243,7 @@ impl<'b> Backup<'b> {
         let root = self.staged().join(TABLES).join(table.name());
         let version = DeltaTables::read_only(table, &self.disk, &root)?;
         let mut folders = HashSet::new();
-        // The newest first: those are merged away soonest.
+        // The newest files are copied first, because they are merged away first.
         let mut files = version.files;
         files.sort_by_key(|file| std::cmp::Reverse(file.written_at));
         for file in &files {
@@ -267,7 +269,7 @@ impl<'b> Backup<'b> {
         Ok(())
     }
 
-    /// Whether an earlier backup has a file, which then gets a second name. Elsewhere than on one file system there are none.
+    /// Hard-links a file from an earlier backup, and returns true if that worked. It only works within one file system.
     fn shares(&self, table: Table, file: &DataFile, to: &Path) -> bool {
         let Some(base) = self.base else { return false };
         let earlier = base.join(TABLES).join(table.name()).join(&file.path);
@@ -275,10 +277,10 @@ impl<'b> Backup<'b> {
         is_same && self.disk.link(&earlier, to).is_ok()
     }
 
-    /// Puts everything in its place, the log last: without one, a folder is no data directory.
+    /// Moves everything into place, the WAL last: without a WAL, a folder is not a data directory.
     fn finish(&self) -> io::Result<()> {
         let (disk, staged) = (&*self.disk, self.staged());
-        // Where an earlier attempt came to its end, there is nothing left to be moved.
+        // Nothing is left to be moved if an earlier attempt has moved everything.
         if let Some(files) = unless_missing(disk.list(&staged))? {
             let folders = disk.folders(&staged)?;
             let (log, others): (Vec<_>, Vec<_>) = folders.into_iter().partition(|name| name == "wal");
@@ -313,7 +315,7 @@ impl<'b> Backup<'b> {
         BackupError::Copy { path: self.to.display().to_string(), error }
     }
 
-    /// A file that is not there any more was merged away or expired: what is there now is copied instead.
+    /// Handles a file that does not exist any more: it was merged or expired, and the newer version is copied instead.
     fn gone<T>(&self, done: Result<T, DeltaError>) -> Result<T, Failed> {
         done.map_err(|error| match error {
             DeltaError::Disk(error) if error.kind() == io::ErrorKind::NotFound => Failed::Moved,
@@ -325,7 +327,7 @@ impl<'b> Backup<'b> {
 
 /// Returns true if a folder is empty except for files of an interrupted attempt or of the file system.
 fn is_empty(disk: &dyn Disk, folder: &Path) -> io::Result<bool> {
-    // A marker that was not even written.
+    // This is a marker that was not written completely.
     let is_file_of_ours = |file: &Listed| file.name == "unfinished-copy.new";
     let is_folder_of_ours = |name: &String| name == STAGING || name == "lost+found";
     Ok(disk.list(folder)?.iter().all(is_file_of_ours) && disk.folders(folder)?.iter().all(is_folder_of_ours))
@@ -338,7 +340,7 @@ fn unless_missing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Copies one file, durably. Its name is durable after [`Disk::sync_dir`].
+/// Copies one file durably. Its name is durable after [`Disk::sync_dir`].
 pub(crate) fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     let source = disk.open(from)?;
     let bytes = source.bytes();

@@ -1,7 +1,7 @@
-//! Verifies a whole data directory: the WAL, the logs of the tables, and every file with its statistics.
+//! Verifies a whole data directory: the WAL, the Delta logs of the tables, and every file with its statistics.
 //!
-//! What always holds: nothing is changed. Every byte of the log and of the files is read, so what this finds good can be
-//! read.
+//! Invariants: nothing is changed. Every byte of the WAL and of the files is read, so data without a problem is
+//! readable.
 
 use crate::delta::check::TableCheck;
 use crate::directory::DataDirectory;
@@ -13,12 +13,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Something that is wrong.
+/// A problem that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The location of the problem.
     pub place: String,
-    /// The problem.
+    /// The description of the problem.
     pub what: String,
     /// The remedy.
     pub remedy: String,
@@ -27,15 +27,15 @@ pub struct Problem {
 /// The amount of data that was checked in one part of the directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Its name: `log`, or a table.
+    /// The name of the part: `log` for the WAL, or a table.
     pub name: String,
-    /// Files, segments.
+    /// The number of files or segments.
     pub files: u64,
-    /// Rows; records of the log.
+    /// The number of rows, or of WAL records.
     pub rows: u64,
-    /// Bytes that were read.
+    /// The number of bytes that were read.
     pub bytes: u64,
-    /// Things that are wrong with it.
+    /// The number of problems in this part.
     pub problems: u64,
 }
 
@@ -55,7 +55,7 @@ impl Report {
         self.problems.push(Problem { place: place.into(), what: what.into(), remedy: remedy.to_owned() });
     }
 
-    /// Closes a part: the problems since it was begun are its own.
+    /// Adds a finished part. `before` is the number of problems when it began; the later ones belong to it.
     pub(crate) fn part(&mut self, mut part: Part, before: usize) {
         part.problems = (self.problems.len() - before) as u64;
         self.parts.push(part);
@@ -76,9 +76,9 @@ impl Check {
     /// Opens everything that will be read. Another process may be using the directory.
     ///
     /// # Errors
-    /// When there is no log to be opened.
+    /// Fails when the WAL cannot be opened.
     pub fn begin(disk: &Arc<dyn Disk>, directory: &DataDirectory) -> Result<Self, WalError> {
-        // The log first, for the reason that `snapshot` gives.
+        // The WAL is opened first, for the reason that `snapshot` explains.
         let log = WalView::open(&**disk, &directory.wal())?;
         let mut report = Report::default();
         let tables = Table::ALL
@@ -94,7 +94,8 @@ impl Check {
         self.log.bytes() + self.tables.iter().map(TableCheck::bytes).sum::<u64>()
     }
 
-    /// Reads everything; `watch` is called now and then with the number of bytes that were read since the last call.
+    /// Reads everything. `watch` is called from time to time with the number of bytes that were read since the last
+    /// call.
     pub fn run(mut self, watch: &mut dyn FnMut(u64)) -> Report {
         check_log(&self.log, &mut self.report, watch);
         for table in self.tables {
@@ -135,7 +136,7 @@ fn check_log(log: &WalView, report: &mut Report, watch: &mut dyn FnMut(u64)) {
     report.part(part, before);
 }
 
-/// Reports what was set aside earlier: it is no problem any more, but somebody should look at it.
+/// Reports files that were set aside earlier. They are no longer a problem, but someone should look at them.
 fn set_aside(disk: &dyn Disk, directory: &DataDirectory, report: &mut Report) {
     let folder = directory.path().join(crate::directory::SET_ASIDE);
     match disk.list(&folder) {

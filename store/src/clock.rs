@@ -1,26 +1,27 @@
 //! Decides whether the wall clock can be trusted with deleting data.
 //!
-//! Retention and vacuum delete by age, and an age is the difference to what the wall clock says now. A wall clock that
-//! jumps (a wrong battery, a broken time server, a restored virtual machine) would make everything old at once. So the
-//! guard keeps a time of its own: it begins at the newest time that is known to have been right, and goes on by a clock
-//! that only counts what passes while the machine is on. As long as the wall clock stays within a day of it, the wall
-//! clock is followed. When the two differ by more, removal is *held*, until one of three things happens:
+//! Retention and vacuum delete data by its age, which is computed from the wall clock. A wall clock that jumps (an
+//! empty battery, a broken time server, a restored virtual machine) would make all data old at once. So the guard keeps
+//! a time of its own: it starts at the newest time that is known to have been right, and advances with a clock that
+//! only counts the time while the machine is on. As long as the wall clock stays within a day of this time, the wall
+//! clock is trusted. When the two differ by more, removal is *held*, until one of three things happens:
 //! - the wall clock comes back to within a day;
 //! - an operator confirms it (`faultline check --confirm-clock`);
-//! - it proves itself: it has gone on steadily for a day, and senders do not contradict it.
+//! - it proves itself: it has advanced steadily for a day, and the times of senders do not contradict it.
 //!
-//! A server that was off for more than a day cannot tell that from a jump, and so holds removal for its first day.
+//! A server that was off for more than a day cannot distinguish that from a jump, and so it holds removal for its first
+//! day.
 //!
-//! What always holds: what the guard knows stands in `clock.json` of the data directory, so that a restart does not make a
-//! jump look like the truth; and a hold never stops anything but removal.
+//! Invariants: the state of the guard is stored in `clock.json` of the data directory, so that a restart does not hide
+//! a jump; and a hold stops nothing but removal.
 
 use crate::directory::{DataDirectory, DirectoryError};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Differences up to this are corrections; longer ones are jumps.
+/// Smaller differences are corrections; larger ones are jumps.
 pub const JUMP_US: i64 = 24 * 60 * 60 * 1_000_000;
-/// A wall clock that has gone on steadily for so long has proved itself.
+/// The time after which a wall clock that advances steadily has proved itself.
 pub const PROOF_US: i64 = 24 * 60 * 60 * 1_000_000;
 /// The period in which the times of senders count as evidence.
 pub const WITNESS_US: i64 = 60 * 60 * 1_000_000;
@@ -54,13 +55,13 @@ pub struct ClockMark {
     pub trusted_us: i64,
     /// The wall clock at that time.
     pub wall_us: i64,
-    /// How long an untrusted wall clock has advanced steadily.
+    /// The time for which an untrusted wall clock has advanced steadily.
     #[serde(default)]
     pub proven_us: i64,
 }
 
 impl ClockMark {
-    /// Reads what an earlier server left; nothing when there is none, or it cannot be understood.
+    /// Reads the state that an earlier server stored. Returns `None` when there is none, or when it cannot be parsed.
     #[must_use]
     pub fn read(directory: &DataDirectory) -> Option<Self> {
         let path = directory.clock();
@@ -75,10 +76,10 @@ impl ClockMark {
         }
     }
 
-    /// Writes it down, durably.
+    /// Stores the state durably.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file cannot be written.
     pub fn write(self, directory: &DataDirectory) -> Result<(), DirectoryError> {
         let text = serde_json::to_string(&self).unwrap_or_default();
         directory.write(&directory.clock(), format!("{text}\n").as_bytes())
@@ -94,13 +95,13 @@ struct Confirmation {
 /// Confirms the wall clock to the server that uses this directory, or will use it next.
 ///
 /// # Errors
-/// When the directory cannot be written.
+/// Fails when the directory cannot be written.
 pub fn confirm(directory: &DataDirectory, wall_us: i64) -> Result<(), DirectoryError> {
     let text = serde_json::to_string(&Confirmation { wall_us }).unwrap_or_default();
     directory.write(&directory.clock_confirmation(), format!("{text}\n").as_bytes())
 }
 
-/// Takes an operator's confirmation, if there is one: true when it is about what the wall clock says now.
+/// Takes an operator's confirmation, if there is one. Returns true if it matches the present time of the wall clock.
 pub(crate) fn take_confirmation(directory: &DataDirectory, now: ClockTimes) -> bool {
     let path = directory.clock_confirmation();
     let Ok(bytes) = std::fs::read(&path) else { return false };
@@ -161,7 +162,7 @@ pub struct ClockGuard {
 struct UntrustedClock {
     /// The clocks when the jump was first seen in this process.
     from: ClockTimes,
-    /// How long the wall clock had advanced steadily before that.
+    /// The time for which the wall clock had advanced steadily before that.
     proven_us: i64,
 }
 
@@ -174,14 +175,14 @@ impl ClockGuard {
         if differ_little(known, now.wall_us) {
             return Self { anchor: now, hold: None };
         }
-        // It goes on to prove itself where it was interrupted, if it is the same clock.
+        // It continues to prove itself where it was interrupted, if it is the same wall clock.
         let goes_on = |mark: &ClockMark| (0..=JUMP_US).contains(&now.wall_us.saturating_sub(mark.wall_us));
         let proven_us = mark.filter(goes_on).map_or(0, |mark| mark.proven_us);
         let anchor = ClockTimes { wall_us: known, steady_us: now.steady_us };
         Self { anchor, hold: Some(UntrustedClock { from: now, proven_us }) }
     }
 
-    /// The time that can be trusted: the wall clock's, unless that is held.
+    /// Returns the trusted time: that of the wall clock, unless removal is held.
     #[must_use]
     pub fn trusted_us(&self, now: ClockTimes) -> i64 {
         match self.hold {
@@ -201,13 +202,13 @@ impl ClockGuard {
         self.hold.is_some()
     }
 
-    /// The difference between the wall clock and its expected time.
+    /// Returns the difference between the wall clock and its expected time.
     #[must_use]
     pub fn offset_us(&self, now: ClockTimes) -> i64 {
         now.wall_us.saturating_sub(self.expected_us(now))
     }
 
-    /// Looks at the clocks once more.
+    /// Compares the clocks once more.
     pub fn observe(&mut self, now: ClockTimes, witnesses: ClockWitnesses) -> ClockVerdict {
         let offset = self.offset_us(now);
         match self.hold {
@@ -216,7 +217,7 @@ impl ClockGuard {
                 ClockVerdict::Jumped { by_us: offset }
             }
             None => {
-                // Corrections add up to a day at most in a day.
+                // Corrections may add up to at most a day per day.
                 if now.since(self.anchor) >= PROOF_US {
                     self.anchor = now;
                 }
@@ -290,7 +291,7 @@ mod tests {
             Self { guard: ClockGuard::new(mark, newest, now), now }
         }
 
-        /// Lets time pass, looked at once an hour, and gives back what was found, if anything.
+        /// Lets time pass, compares the clocks once an hour, and returns the changes.
         fn pass(&mut self, passed: i64, witnesses: ClockWitnesses) -> Vec<ClockVerdict> {
             let mut found = Vec::new();
             for _ in 0..passed / HOUR {
@@ -307,7 +308,7 @@ mod tests {
             self.guard.observe(self.now, ClockWitnesses::default())
         }
 
-        /// The same machine after a restart.
+        /// Returns the same machine after a restart.
         fn restarted(&self, off: i64) -> Self {
             Self::new(Some(self.guard.mark(self.now)), None, self.now.wall_us + off)
         }
@@ -340,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Small steps do not add up to a jump that nobody sees.
+    /// Small steps must not add up to an unnoticed jump.
     #[test]
     fn many_small_steps_are_a_jump() {
         let mut machine = Machine::new(None, None, NOW);
@@ -353,7 +354,7 @@ mod tests {
     fn a_clock_proves_itself_in_a_day_also_over_restarts() {
         let mut machine = Machine::new(None, None, NOW);
         machine.pass(DAY, NOBODY);
-        // Off for a month.
+        // The machine is off for a month.
         let mut machine = machine.restarted(30 * DAY);
         assert!(machine.guard.is_held());
         assert_eq!(machine.pass(10 * HOUR, NOBODY), []);
@@ -375,7 +376,7 @@ mod tests {
             machine = machine.restarted(0);
             assert!(machine.guard.is_held());
         }
-        // Another jump begins anew.
+        // Another jump starts a new hold.
         assert_eq!(machine.set(100 * DAY), ClockVerdict::Jumped { by_us: 700 * DAY });
         assert_eq!(machine.pass(23 * HOUR, NOBODY), []);
         assert_eq!(machine.pass(HOUR, NOBODY), [ClockVerdict::Accepted(TrustReason::Steady)]);
@@ -393,7 +394,7 @@ mod tests {
         assert_eq!(machine.pass(HOUR, NOBODY), [ClockVerdict::Accepted(TrustReason::Steady)]);
     }
 
-    /// A directory of a version that left no mark is compared with what is stored in it.
+    /// A directory of a version that stored no mark is compared with the newest stored time.
     #[test]
     fn without_a_mark_what_is_stored_is_compared_with() {
         assert!(!Machine::new(None, Some(NOW - HOUR), NOW).guard.is_held());

@@ -1,12 +1,11 @@
-//! Batches as bytes: what a record of the log holds.
+//! The encoding of batches as bytes, which are the content of a WAL record.
 //!
-//! A record is a list of parts, one for each table that has rows: a head of sixteen bytes, then Arrow IPC
-//! messages (dictionaries, then the batch), all on eight-byte boundaries. Schemas are not repeated with every
-//! record: they stand in the preamble of each log segment, so that a segment can be read by itself, whatever
-//! version wrote it.
+//! A record is a list of parts, one for each table that has rows: a head of sixteen bytes, then Arrow IPC messages
+//! (dictionaries, then the batch), all on eight-byte boundaries. Schemas are not repeated in every record: they are in
+//! the preamble of each WAL segment, so that a segment can be read by itself, whatever version wrote it.
 //!
-//! What always holds: decoding copies nothing (arrays are slices of the record's bytes) and trusts nothing:
-//! Arrow checks what it reads.
+//! Invariants: decoding copies nothing (arrays are slices of the record's bytes) and trusts nothing: Arrow checks the
+//! data that it reads.
 
 use crate::schema::Table;
 use arrow::array::RecordBatch;
@@ -19,34 +18,34 @@ use arrow::ipc::writer::{
 };
 use arrow::ipc::{CompressionType, MetadataVersion};
 
-/// Eight bytes are what our widest column needs; more would be padding.
+/// The alignment of the widest column, in bytes. A larger one would only add padding.
 const ALIGNMENT: usize = 8;
-/// Table, rows and length, before each part.
+/// The length of the head before each part: table, rows and length.
 const HEAD: usize = 16;
 
-/// Why bytes could not be turned into batches.
+/// The reason why bytes could not be decoded into batches.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
-    /// The bytes are not what we write: pass the record over.
+    /// The bytes are not in the expected format. The record is skipped.
     #[error("the record is not laid out as one: {0}")]
     Layout(&'static str),
-    /// Arrow refused them: pass the record over.
+    /// Arrow rejected the bytes. The record is skipped.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
 }
 
-/// Turns batches into the bytes of a record; keeps its buffers.
+/// Encodes batches into the bytes of a record. It reuses its buffers.
 #[derive(Default)]
 pub struct Encoder {
     context: IpcWriteContext,
 }
 
 impl Encoder {
-    /// Appends one table's batch to a record. Taken by value, so that a giant does not stand in memory for longer
-    /// than it must.
+    /// Appends one table's batch to a record. It takes the batch by value, so that a very large one is freed as soon as
+    /// possible.
     ///
     /// # Errors
-    /// When Arrow cannot encode it, which would be a defect of ours.
+    /// Fails when Arrow cannot encode it, which would be a bug.
     pub fn append(
         &mut self,
         record: &mut Vec<u8>,
@@ -77,7 +76,7 @@ fn options() -> Result<IpcWriteOptions, ArrowError> {
     IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?.try_with_compression(none)
 }
 
-/// A tracker that has given every dictionary of a schema its number, as writing the schema would.
+/// Returns a tracker in which every dictionary of a schema has its number, as writing the schema would assign it.
 fn tracker(schema: &SchemaRef) -> DictionaryTracker {
     let mut tracker = DictionaryTracker::new(false);
     for field in schema.fields() {
@@ -96,10 +95,10 @@ fn dictionaries(data_type: &DataType) -> usize {
     }
 }
 
-/// The schemas that records are written with: the preamble of a log segment.
+/// Returns the schemas that records are written with, which are the preamble of a WAL segment.
 ///
 /// # Errors
-/// When Arrow cannot encode them, which would be a defect of ours.
+/// Fails when Arrow cannot encode them, which would be a bug.
 pub fn preamble() -> Result<Vec<u8>, CodecError> {
     let mut preamble = Vec::new();
     for table in Table::ALL {
@@ -120,8 +119,8 @@ pub fn preamble() -> Result<Vec<u8>, CodecError> {
     Ok(preamble)
 }
 
-/// A record that holds nothing, and takes at least this many bytes: to find out whether one of that size is taken.
-/// It has one part, of a table that is none.
+/// Returns a record without rows that takes at least this many bytes, to find out whether a record of that size is
+/// accepted. It has one part, of a table that does not exist.
 #[must_use]
 pub fn nothing(bytes: usize) -> Vec<u8> {
     let messages = bytes.saturating_sub(HEAD);
@@ -133,7 +132,7 @@ pub fn nothing(bytes: usize) -> Vec<u8> {
     record
 }
 
-/// One part of a record or preamble: the table's number, its rows, its messages.
+/// One part of a record or preamble: the table's number, its rows, and its messages.
 struct Part {
     table: u32,
     rows: u32,
@@ -169,10 +168,10 @@ fn next_part(bytes: &mut Buffer) -> Result<Part, CodecError> {
     Ok(Part { table, rows, messages })
 }
 
-/// Returns the number of rows of each table in a record, by [`Table::ALL`]; reads only the heads.
+/// Returns the number of rows of each table in a record, by [`Table::ALL`]. It reads only the heads.
 ///
 /// # Errors
-/// When the bytes are not laid out as a record.
+/// Fails when the bytes are not in the format of a record.
 pub fn rows(record: &Buffer) -> Result<[u64; Table::ALL.len()], CodecError> {
     let mut rows = [0; Table::ALL.len()];
     for part in parts(record.clone()) {
@@ -184,23 +183,23 @@ pub fn rows(record: &Buffer) -> Result<[u64; Table::ALL.len()], CodecError> {
     Ok(rows)
 }
 
-/// Turns the bytes of records back into batches, with the schemas of the segment they stand in.
+/// Decodes the bytes of records into batches, with the schemas of their segment.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    /// The schema message of each table; none for a table that the writer did not know.
+    /// The schema message of each table; `None` for a table that the writer did not know.
     schemas: [Option<Buffer>; Table::ALL.len()],
 }
 
 impl Decoder {
-    /// A decoder for segments with this preamble.
+    /// Creates a decoder for segments with this preamble.
     ///
     /// # Errors
-    /// When the bytes are not laid out as a preamble.
+    /// Fails when the bytes are not in the format of a preamble.
     pub fn new(preamble: &[u8]) -> Result<Self, CodecError> {
         let mut schemas = [const { None }; Table::ALL.len()];
         for part in parts(Buffer::from(preamble)) {
             let part = part?;
-            // A newer version may have tables that we do not know.
+            // A newer version may have tables that this version does not know.
             if let Some(schema) = schemas.get_mut(part.table as usize) {
                 *schema = Some(part.messages);
             }
@@ -208,18 +207,18 @@ impl Decoder {
         Ok(Self { schemas })
     }
 
-    /// A decoder for what this process writes.
+    /// Creates a decoder for records of this process.
     ///
     /// # Errors
-    /// When Arrow cannot encode our schemas, which would be a defect of ours.
+    /// Fails when Arrow cannot encode the schemas, which would be a bug.
     pub fn current() -> Result<Self, CodecError> {
         Self::new(&preamble()?)
     }
 
-    /// The batch of one table in a record, if it has one.
+    /// Returns the batch of one table in a record, if the record has one.
     ///
     /// # Errors
-    /// When the bytes are not what we write.
+    /// Fails when the bytes are not in the expected format.
     pub fn batch(&self, record: &Buffer, table: Table) -> Result<Option<RecordBatch>, CodecError> {
         for part in parts(record.clone()) {
             let part = part?;

@@ -1,13 +1,14 @@
 //! The Delta tables, which hold the flushed records.
 //!
-//! Each table is a Delta table of sorted Parquet files, one folder a day, that other programs open as it is. Rows are
-//! flushed into it from the log (`flush`), small files are merged (`compact`), old ones leave (`retention`), and what no
-//! table names any more leaves the disk (`vacuum`).
+//! Each table is a Delta table of sorted Parquet files, one folder for each day, that other programs can open. Rows are
+//! flushed into it from the WAL (`flush`), small files are merged (`compact`), old ones are removed from the table
+//! (`retention`), and files that no table refers to any more are deleted (`vacuum`).
 //!
-//! What always holds:
-//! - **A row of the log is in its table exactly once**, whatever is killed, torn or reported wrongly: see `table`.
-//! - What is committed is durable, data before names and names before answers: see `object_store` and `parquet_file`.
-//! - Readers keep what they have begun to read: see `vacuum`.
+//! Invariants:
+//! - **A row of the WAL is in its table exactly once**, even after kills, torn writes and false error reports: see
+//!   `table`.
+//! - A commit is durable: data before names, and names before the call returns: see `object_store` and `parquet_file`.
+//! - Readers can finish reading the files that they have begun to read: see `vacuum`.
 //! - Only this module names `deltalake`.
 
 mod aggregate;
@@ -61,34 +62,34 @@ use std::time::Duration;
 use table::StoredTable;
 use tokio::runtime::Runtime;
 
-/// Why something could not be done to the tables.
+/// The reason why an operation on the tables failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeltaError {
-    /// A table is damaged in a way that cannot be mended here: look at it with `faultline check`.
+    /// A table has damage that cannot be repaired here. `faultline check` describes it.
     #[error("the table {} is damaged: {}: {why}; {remedy}", .table.name(), .path.display())]
     Damaged {
         /// The table.
         table: Table,
-        /// The damage.
+        /// The damaged file.
         path: PathBuf,
-        /// In which way.
+        /// The kind of the damage.
         why: String,
         /// The remedy.
         remedy: &'static str,
     },
-    /// The disk refused: try again later.
+    /// The disk failed. The operation can be retried later.
     #[error("the disk failed: {0}")]
     Disk(#[from] io::Error),
-    /// The table's log could not be read or written: try again later.
+    /// The Delta log could not be read or written. The operation can be retried later.
     #[error("the table's log failed: {}", without_backtrace(.0))]
     Delta(#[from] DeltaTableError),
-    /// A file could not be read or written: try again later.
+    /// A file could not be read or written. The operation can be retried later.
     #[error("a table's file failed: {0}")]
     Parquet(#[from] ParquetError),
-    /// Rows are not what they should be: a defect.
+    /// Rows do not match their schema, which is a bug.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
-    /// A record is not what it should be: a defect.
+    /// A record cannot be decoded, which is a bug.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
@@ -98,31 +99,31 @@ pub enum DeltaError {
 pub struct DeltaOptions {
     /// The retention of each table, by [`Table::ALL`].
     pub retention: [Retention; Table::ALL.len()],
-    /// The time that files removed from a table stay on disk, for those who are reading them.
+    /// The time for which files that were removed from a table stay on disk, for readers that are still using them.
     pub grace: Duration,
     /// The clock, in microseconds since 1970.
     pub clock: fn() -> i64,
 }
 
-/// The tables.
+/// The Delta tables of a data directory.
 #[derive(Debug)]
 pub struct DeltaTables {
     tables: Vec<StoredTable>,
     options: DeltaOptions,
-    /// Everything in the log up to here is in every table, as far as this process has flushed it.
+    /// All records of the WAL up to this sequence are in every table, as far as this process has flushed them.
     flushed: AtomicU64,
     /// The damaged files that were set aside when the tables were opened.
     set_aside: Vec<String>,
-    /// Dropped last: the tables work on it.
+    /// The runtime, which is dropped last because the tables use it.
     _runtime: Runtime,
 }
 
 impl DeltaTables {
-    /// Opens the tables below a folder, or makes them. The newest commit of each is looked at first, and set aside if it
-    /// is bad.
+    /// Opens the tables below a folder, or creates them. The newest commit of each is checked first, and set aside if
+    /// it is damaged.
     ///
     /// # Errors
-    /// When the disk refuses, or a table is damaged.
+    /// Fails when the disk fails, or when a table is damaged.
     pub fn open(disk: &Arc<dyn Disk>, folder: &Path, options: DeltaOptions) -> Result<Self, DeltaError> {
         let runtime = runtime()?;
         let now_ms = (options.clock)() / 1000;
@@ -137,15 +138,15 @@ impl DeltaTables {
         Ok(Self { tables, options, flushed: AtomicU64::new(0), set_aside, _runtime: runtime })
     }
 
-    /// A table as it stands on the disk, without changing anything there. One that was never made has no files.
+    /// Returns the files of a table without changing anything on disk. A table that does not exist has no files.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails when the table cannot be read.
     pub fn read_only(table: Table, disk: &Arc<dyn Disk>, root: &Path) -> Result<Files, DeltaError> {
         let runtime = runtime()?;
         let store = table::log_store(disk, root)?;
         let examined = recovery::Examined { disk: &**disk, table, root, set_aside: root, now_ms: 0 };
-        // `deltalake` reads an empty commit as one of nothing.
+        // `deltalake` reads an empty commit file as a commit without changes.
         if examined.has_hollow_commits()
             && let Some(damage) = examined.damage()
         {
@@ -159,7 +160,7 @@ impl DeltaTables {
             delta.load().await?;
             table::files(table, &delta).await
         });
-        // Verification names the file and the remedy better than the error that was met first.
+        // The check names the damaged file and the remedy, which is better than the error that occurred first.
         read.map_err(|error: DeltaTableError| examined.damage().unwrap_or(DeltaError::Delta(error)))
     }
 
@@ -169,14 +170,14 @@ impl DeltaTables {
         &self.set_aside
     }
 
-    /// A table as it is now. What it names stays on disk as long as this is held.
+    /// Returns the current version of a table. The files that it names stay on disk as long as it is held.
     #[must_use]
     pub fn files(&self, table: Table) -> Arc<Files> {
         self.tables[table as usize].files()
     }
 
-    /// A table as it is now, and the sequence up to which everything in the log is in it. That may be more than the
-    /// table itself says: its watermark only moves with rows.
+    /// Returns the current version of a table, and the sequence up to which it holds everything of the WAL. That may be
+    /// more than the table's own watermark, which only moves with rows.
     #[must_use]
     pub fn table(&self, table: Table) -> (Arc<Files>, u64) {
         let flushed = self.flushed.load(Ordering::Acquire);
@@ -185,7 +186,7 @@ impl DeltaTables {
         (files, flushed)
     }
 
-    /// The highest sequence of the log that any table has.
+    /// Returns the highest WAL sequence that any table has.
     #[must_use]
     pub fn newest(&self) -> u64 {
         self.tables.iter().map(|table| table.files().flushed).max().unwrap_or_default()
@@ -200,10 +201,10 @@ impl DeltaTables {
         self.tables.iter().any(lacks)
     }
 
-    /// Hands out the rows of the files that may hold times at or after `since`, the newest files first.
+    /// Passes on the rows of the files that may hold times at or after `since`, the newest files first.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// Fails when a file cannot be read.
     pub fn rows_since(
         &self,
         table: Table,
@@ -228,14 +229,14 @@ impl DeltaTables {
         Ok(())
     }
 
-    /// Flushes records of the log into the tables. They are all that is in the log after what was flushed before, up to
-    /// `up_to`. When this returns, they are durable there, and in no table twice.
+    /// Flushes records of the WAL into the tables. They must be all records after those flushed before, up to `up_to`.
+    /// When this returns, they are durable in the tables, and in no table twice.
     ///
-    /// They count as stored at `now_us`, in all tables. It is the time that is trusted: the clock may jump while this runs,
-    /// and rows that seem to be stored in another year would be taken for old.
+    /// Their storage time is `now_us` in all tables. That is the trusted time: the clock may jump while this runs, and
+    /// rows that seem to be stored in another year would be removed as old.
     ///
     /// # Errors
-    /// Some tables may have them and others not; flushing the same again mends that.
+    /// After a failure, some tables may have the records and others not. Flushing the same records again repairs that.
     pub fn flush(
         &self,
         records: &[Arc<BufferedRecord>],
@@ -250,22 +251,22 @@ impl DeltaTables {
         Ok(flushed)
     }
 
-    /// To be called before the log is released up to a sequence: a table whose newest rows would then be in no log any more
-    /// gets a checkpoint, so that a newest commit that turns out to be damaged is not missed.
+    /// Prepares for the release of the WAL up to a sequence. If the newest rows of a table would then no longer be in
+    /// the WAL, the table gets a checkpoint, so that its newest commit can be damaged without losing rows.
     ///
     /// # Errors
-    /// The log must not be released.
+    /// If this fails, the WAL must not be released.
     pub fn secure(&self, up_to: u64) -> Result<(), DeltaError> {
         let leaves_the_log =
             |table: &&StoredTable| table.files().flushed <= up_to && table.since_checkpoint() > 0;
         self.tables.iter().filter(leaves_the_log).try_for_each(checkpoint::write)
     }
 
-    /// One round of maintenance of one table at this time: at most one merge, so that it ends soon. It is worth another round at once
-    /// when something was merged.
+    /// Runs one round of maintenance of one table, with at most one merge, so that it ends soon. If something was
+    /// merged, another round should follow at once.
     ///
     /// # Errors
-    /// Returns the error of the step that failed. Every step is finished, or has changed nothing.
+    /// Returns the error of the step that failed. Every step is either complete or has changed nothing.
     pub fn maintain(&self, table: Table, mode: MaintenanceMode, now_us: i64) -> Result<Kept, DeltaError> {
         let DeltaOptions { retention, grace, .. } = &self.options;
         let retention = retention[table as usize];
@@ -273,7 +274,7 @@ impl DeltaTables {
     }
 }
 
-/// Returns the message of an error, without its place in the program.
+/// Returns the message of an error, without its backtrace.
 fn without_backtrace(error: &DeltaTableError) -> String {
     let text = error.to_string();
     let is_told = |line: &&str| {
@@ -289,7 +290,8 @@ fn without_backtrace(error: &DeltaTableError) -> String {
     told.join(" ")
 }
 
-/// A small runtime of our own: `deltalake` wants one, and waiting for a disk must not hold up anybody's sockets.
+/// Creates a small runtime for the tables: `deltalake` needs one, and waiting for a disk must not delay network
+/// requests.
 fn runtime() -> Result<Runtime, DeltaError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

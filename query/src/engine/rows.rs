@@ -52,7 +52,7 @@ impl Rows {
         self
     }
 
-    /// The columns of the result.
+    /// Returns the columns of the result.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

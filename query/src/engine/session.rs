@@ -57,7 +57,7 @@ pub struct DescribedStatement {
 }
 
 impl PreparedStatement {
-    /// The columns of the result.
+    /// Returns the columns of the result.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -100,12 +100,12 @@ impl PostgresServer {
         })
     }
 
-    /// The maximum memory for the prepared statements, cursors and portals of a connection.
+    /// Returns the maximum memory for the prepared statements, cursors and portals of a connection.
     fn retained_bytes(&self) -> usize {
         RETAINED_STATEMENTS * self.service.limits().statement_bytes
     }
 
-    /// The maximum length of a message, which contains a statement or values.
+    /// Returns the maximum length of a message, which contains a statement or values.
     fn max_message_bytes(&self) -> usize {
         4 * self.service.limits().statement_bytes
     }

@@ -1,6 +1,7 @@
-//! Rows that agree in everything but their numbers, added up.
+//! Combines rows that agree in all columns except their numbers, by adding these up.
 //!
-//! Traffic comes in partial sums, a few for each record of the log. In a sorted table they stand side by side.
+//! Traffic arrives as partial sums, a few for each WAL record. In a sorted table, rows that can be combined are
+//! adjacent.
 
 use super::layout::Layout;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
@@ -11,7 +12,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The columns of the order, as bytes that compare as the rows do.
+/// Returns the columns of the sort order, as bytes that compare like the rows.
 pub(super) fn order_of(layout: &Layout, batch: &RecordBatch) -> Result<Rows, ArrowError> {
     let columns: Option<Vec<ArrayRef>> =
         layout.order.iter().map(|name| batch.column_by_name(name).cloned()).collect();
@@ -21,7 +22,7 @@ pub(super) fn order_of(layout: &Layout, batch: &RecordBatch) -> Result<Rows, Arr
     RowConverter::new(fields)?.convert_columns(&columns)
 }
 
-/// Makes one row of those, side by side, that agree in the whole order; numbers are added up.
+/// Combines adjacent rows that agree in the whole sort order into one row; numbers are added up.
 pub(super) fn added_up(layout: &Layout, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let runs = runs(&order_of(layout, batch)?);
     let firsts = UInt64Array::from_iter_values(runs.iter().map(|run| run.start as u64));
@@ -43,7 +44,7 @@ pub(super) fn added_up(layout: &Layout, batch: &RecordBatch) -> Result<RecordBat
     RecordBatch::try_new(schema.clone(), columns)
 }
 
-/// The stretches of rows that are the same.
+/// Returns the ranges of rows that are equal.
 fn runs(rows: &Rows) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut begin = 0;

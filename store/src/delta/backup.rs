@@ -1,8 +1,8 @@
-//! A copy of a table's log that another process may be writing.
+//! Copies the Delta log of a table that another process may be writing.
 //!
-//! What always holds: the copy is a version of the table, whole. Commits and checkpoints have their names only when they
-//! are whole (`object_store`), so what is copied is; whether all of them are there is looked at afterwards, as a folder that is
-//! being changed may be listed with a later name and without an earlier one.
+//! Invariant: the copy is a complete version of the table. Commits and checkpoints get their names only when they are
+//! complete (`object_store`), so every copied file is complete. Whether all of them are there is checked afterwards,
+//! because a listing of a folder that is being changed may contain a later name and lack an earlier one.
 
 use super::DeltaError;
 use super::object_store::UNFINISHED;
@@ -13,15 +13,15 @@ use crate::disk::Disk;
 use std::io;
 use std::path::Path;
 
-/// Copies the log of a table, and says whether it is whole: when not, it was changed meanwhile. A table that was never made
-/// has none.
+/// Copies the Delta log of a table. Returns false if the copy is incomplete because the log was changed meanwhile. A
+/// table that was never created has no log.
 pub(crate) fn copy_log(disk: &dyn Disk, from: &Path, to: &Path) -> Result<bool, DeltaError> {
     let listed = match disk.list(&from.join(LOG)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         other => other?,
     };
     disk.create_dir_all(&to.join(LOG))?;
-    // What points to the newest checkpoint is a help that nobody needs, and may point to one that came later.
+    // The pointer to the newest checkpoint is optional, and may point to a checkpoint that was written later.
     let is_wanted = |name: &str| !name.starts_with(UNFINISHED) && name != POINTER;
     for file in listed.iter().filter(|file| is_wanted(&file.name)) {
         copy_file(disk, &from.join(LOG).join(&file.name), &to.join(LOG).join(&file.name))?;
@@ -30,7 +30,8 @@ pub(crate) fn copy_log(disk: &dyn Disk, from: &Path, to: &Path) -> Result<bool, 
     Ok(is_whole(&Listing::of(disk, to)?))
 }
 
-/// Versions follow each other from the newest checkpoint or from the beginning, and the newest one is a commit.
+/// Returns true if versions follow each other from the newest checkpoint or from the beginning, and the newest one is a
+/// commit.
 fn is_whole(listing: &Listing) -> bool {
     let base = listing.checkpoints.last().map(|(version, _)| *version);
     let newest = listing.commits.last().copied();

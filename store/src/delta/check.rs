@@ -1,4 +1,4 @@
-//! Verifies one table: its log, its files, their rows, and their statistics.
+//! Verifies one table: its Delta log, its files, their rows, and their statistics.
 
 use super::aggregate::order_of;
 use super::files::{DataFile, Files};
@@ -26,14 +26,14 @@ pub(crate) struct TableCheck {
     table: Table,
     disk: Arc<dyn Disk>,
     root: PathBuf,
-    /// None when the table cannot be loaded.
+    /// The files; `None` when the table cannot be loaded.
     files: Option<Files>,
     /// The number of problems that are known already.
     problems: usize,
 }
 
 impl TableCheck {
-    /// Loads the table, and looks its log through.
+    /// Loads the table and checks its Delta log.
     pub(crate) fn begin(table: Table, disk: &Arc<dyn Disk>, root: &Path, report: &mut Report) -> Self {
         let before = report.problems.len();
         let mut check =
@@ -61,9 +61,9 @@ impl TableCheck {
         }
     }
 
-    /// Every commit and every checkpoint that is there.
+    /// Checks every commit and every checkpoint that exists.
     fn log(&self, report: &mut Report) {
-        // A table that was never made is no mistake.
+        // A table that was never created is not a problem.
         let Ok(listing) = Listing::of(&*self.disk, &self.root) else { return };
         let examined = self.examined();
         let newest = listing.commits.last().copied();
@@ -83,7 +83,7 @@ impl TableCheck {
         }
     }
 
-    /// Reads every file.
+    /// Checks every file.
     pub(crate) fn run(self, report: &mut Report, watch: &mut dyn FnMut(u64)) {
         let before = report.problems.len() - self.problems;
         let mut part = Part { name: self.table.name().to_owned(), ..Part::default() };
@@ -109,7 +109,7 @@ impl TableCheck {
         self.rows(file, opened)
     }
 
-    /// Its rows are of its day, in order, and within its statistics.
+    /// Checks that the rows of a file are of its day, in order, and within its statistics.
     fn rows(&self, file: &DataFile, opened: OpenFile) -> Result<(), String> {
         let layout = layout::of(self.table);
         let mut last: Option<Box<[u8]>> = None;
@@ -127,7 +127,7 @@ impl TableCheck {
         Ok(())
     }
 
-    /// Files that no commit names: what a crash has left, or what was merged away a moment ago.
+    /// Reports files that no commit names: a crash has left them, or they were merged a moment ago.
     fn orphans(&self, report: &mut Report) {
         let Some(files) = &self.files else { return };
         let known: HashSet<&str> = files.files.iter().map(|file| file.path.as_str()).collect();

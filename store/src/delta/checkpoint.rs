@@ -1,16 +1,16 @@
-//! Checkpoints of a table's log, and what they make superfluous.
+//! Writes checkpoints of a Delta log, and removes the log files that they make superfluous.
 //!
-//! What always holds: a checkpoint is durable before anything points to it (`object_store`), and nothing is removed that the
-//! second newest checkpoint needs: a newest one that turns out to be damaged costs nothing.
+//! Invariants: a checkpoint is durable before anything points to it (`object_store`), and nothing is removed that the
+//! second newest checkpoint needs, so that damage to the newest one costs nothing.
 
 use super::DeltaError;
 use super::table::{LOG, StoredTable};
 use deltalake_core::checkpoints::{cleanup_expired_logs_for, create_checkpoint};
 
-/// A checkpoint is due after so many commits.
+/// The number of commits after which a checkpoint is due.
 pub(super) const EVERY: u64 = 16;
 
-/// Writes a checkpoint of the table as it is.
+/// Writes a checkpoint of the current version of the table.
 pub(super) fn write(table: &StoredTable) -> Result<(), DeltaError> {
     table.with_log(async |delta| create_checkpoint(delta, None).await)?;
     table.is_checkpointed();
@@ -30,7 +30,7 @@ pub(super) fn clean(table: &StoredTable, grace_ms: i64, now_ms: i64) -> Result<u
     Ok(removed as u64)
 }
 
-/// The version that a checkpoint is of.
+/// Returns the version of a checkpoint.
 pub(super) fn version(name: &str) -> Option<u64> {
     let (version, rest) = name.split_once('.')?;
     (rest.starts_with("checkpoint") && rest.ends_with("parquet")).then(|| version.parse().ok()).flatten()

@@ -1,10 +1,10 @@
-//! Many small files made into few large ones.
+//! Merges many small files into few large ones.
 //!
-//! Files of a day are grouped by size, and a group is merged when it has enough of them, so that a row is written
-//! again once for each size it grows through. A day that has settled is merged whatever it has.
+//! The files of a day are grouped by size, and a group is merged when it has enough files. So a row is rewritten once
+//! for each size class that it grows through. A day that has settled is merged completely.
 //!
-//! What always holds: the rows that are removed and the file that holds them from then on are one commit. A crash
-//! before it leaves a file that means nothing; a crash after it changes nothing.
+//! Invariant: one commit removes the merged files and adds the file that holds their rows. A crash before the commit
+//! leaves a file that nothing refers to; a crash after it changes nothing.
 
 use super::DeltaError;
 use super::files::{DataFile, Files};
@@ -14,16 +14,16 @@ use super::{layout, merge};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Files of at least this are left alone.
+/// The size from which files are not merged any more.
 pub const LARGE_BYTES: u64 = 64 << 20;
-/// The number of files of a size that are merged, so that files flushed under load become large in one step.
+/// The number of files of one size class that are merged, so that files flushed under load become large in one step.
 const ENOUGH: usize = 16;
-/// The sizes below which files count as alike.
+/// The upper bounds of the size classes.
 const SIZES: [u64; 2] = [4 << 20, LARGE_BYTES];
-/// A day is settled when nothing was added to it for so long.
+/// The time after which a day is settled if nothing was added to it.
 const SETTLED_MS: i64 = 60 * 60 * 1000;
 
-/// The next files to be merged, if there are any.
+/// Returns the next files to be merged, if there are any.
 pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
     let mut days: BTreeMap<i32, Vec<&Arc<DataFile>>> = BTreeMap::new();
     for file in files.files.iter().filter(|file| file.bytes < LARGE_BYTES) {
@@ -34,7 +34,7 @@ pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
 }
 
 fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
-    // Neighbours in time are merged, so that the times of a large file are still a stretch of the day.
+    // Files with adjacent times are merged, so that a large file still covers a short part of the day.
     day.sort_by_key(|file| file.statistics.times(time));
     let newest = day.iter().map(|file| file.written_at).max()?;
     let chosen: Vec<&Arc<DataFile>> = if day.len() > 1 && newest < now_ms - SETTLED_MS {
@@ -45,11 +45,11 @@ fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<
         let size = (0..SIZES.len()).find(|size| alike(*size).count() >= ENOUGH)?;
         alike(size).collect()
     };
-    // No more at once: each takes memory while it is read.
+    // The number of files is limited, because each takes memory while it is read.
     Some(chosen.into_iter().take(ENOUGH).cloned().collect())
 }
 
-/// Merges files of one day into one, and gives back what it became.
+/// Merges files of one day into one, and returns the new file.
 pub(super) fn compact(
     table: &StoredTable,
     files: Vec<Arc<DataFile>>,
@@ -73,7 +73,7 @@ pub(super) fn compact(
         .collect::<Result<Vec<_>, _>>()?;
     let mut into = FileWriter::create(target, &merge::schema(table.table))?;
     merge::merged(table.table, opened, &mut |rows| into.write(rows))?;
-    // As old as the newest of them: a file that is merged is not kept for longer.
+    // The new file is as old as the newest of the merged files, so that merging does not extend the retention.
     let stored_at = files.iter().map(|file| file.written_at).max().unwrap_or(now_ms);
     let merged = into.finish(stored_at)?;
     let change =

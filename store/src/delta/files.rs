@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// One file of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataFile {
-    /// Its place below the table's folder.
+    /// The path of the file below the table's folder.
     pub path: String,
-    /// Its length.
+    /// The length of the file.
     pub bytes: u64,
     /// The partition: days since 1970.
     pub day: i32,
-    /// When it was written, in milliseconds since 1970.
+    /// The time when it was written, in milliseconds since 1970.
     pub written_at: i64,
     /// The statistics of its rows.
     pub statistics: Statistics,
@@ -28,14 +28,14 @@ pub struct Files {
     pub table: Table,
     /// The version.
     pub version: u64,
-    /// Everything in the log up to here is in these files.
+    /// All records of the WAL up to this sequence are in these files.
     pub flushed: u64,
     /// The files, in no particular order.
     pub files: Vec<Arc<DataFile>>,
 }
 
 impl DataFile {
-    /// As the table's log has it.
+    /// Reads a file from its entry in the Delta log.
     pub(super) fn of_log(view: &LogicalFileView) -> Self {
         let partition = view.partition_values_map().remove(super::layout::PARTITION).flatten();
         Self {
@@ -51,7 +51,7 @@ impl DataFile {
         HashMap::from([(super::layout::PARTITION.to_owned(), Some(date_of(self.day)))])
     }
 
-    /// The action that adds it. `is_new` is false when its rows come from other files of the table.
+    /// Returns the action that adds the file. `is_new` is false when its rows come from other files of the table.
     pub(super) fn add(&self, is_new: bool) -> Action {
         Action::Add(Add {
             path: self.path.clone(),
@@ -64,7 +64,7 @@ impl DataFile {
         })
     }
 
-    /// The action that removes it. `is_lost` is false when its rows are in other files of the table.
+    /// Returns the action that removes the file. `is_lost` is false when its rows are in other files of the table.
     pub(super) fn remove(&self, is_lost: bool, now_ms: i64) -> Action {
         Action::Remove(Remove {
             path: self.path.clone(),
@@ -79,27 +79,27 @@ impl DataFile {
 }
 
 impl Files {
-    /// Their bytes.
+    /// Returns the total length of the files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Their rows.
+    /// Returns the total number of rows.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.statistics.num_records).sum()
     }
 }
 
-/// A day as it stands in a partition: `2026-11-16`.
+/// Formats a day as a partition value: `2026-11-16`.
 #[must_use]
 pub fn date_of(day: i32) -> String {
     let date = chrono::NaiveDate::from_epoch_days(day).unwrap_or_default();
     date.format("%Y-%m-%d").to_string()
 }
 
-/// The day that a partition names.
+/// Parses a day from a partition value.
 #[must_use]
 pub fn day_of(date: &str) -> Option<i32> {
     Some(date.parse::<chrono::NaiveDate>().ok()?.to_epoch_days())

@@ -1,7 +1,7 @@
-//! Records of the log made into files of the tables.
+//! Flushes records of the WAL into files of the tables.
 //!
-//! What always holds: the watermark of a table is read first, and what it covers is left out; the rows and the new
-//! watermark go into the table in one commit. So a record is in each table once, however often it is flushed.
+//! Invariant: the watermark of a table is read first, and records that it covers are skipped; the rows and the new
+//! watermark are committed together. So a record is in each table once, however often it is flushed.
 
 use super::files::DataFile;
 use super::parquet_file::{FileTarget, FileWriter};
@@ -15,23 +15,23 @@ use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use std::sync::Arc;
 
-/// Rows are copied when they are sorted. When they weigh more than this each, on average,
+/// The average row size above which the number of rows that are copied at once is limited. Sorting copies rows.
 const HEAVY_ROW: usize = 2 << 10;
-/// no more than this is copied at once.
+/// The number of bytes of such rows that are copied at once.
 const COPIED_BYTES: usize = 8 << 20;
 
 /// The result of a flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flushed {
-    /// Rows, before any were added up.
+    /// The number of flushed rows, before any were added up.
     pub rows: u64,
-    /// Files.
+    /// The number of files that were written.
     pub files: u64,
-    /// Their bytes.
+    /// The total length of these files.
     pub bytes: u64,
-    /// Commits.
+    /// The number of commits.
     pub commits: u64,
-    /// Records that could not be understood.
+    /// The number of records that could not be decoded.
     pub unreadable: u64,
 }
 
@@ -45,7 +45,7 @@ impl std::ops::AddAssign for Flushed {
     }
 }
 
-/// Flushes the rows that records hold of one table, all of the log after its watermark and up to `up_to`.
+/// Flushes the rows of one table from records, which are all records of the WAL after its watermark and up to `up_to`.
 pub(super) fn flush(
     table: &StoredTable,
     records: &[Arc<BufferedRecord>],
@@ -86,7 +86,7 @@ pub(super) fn flush(
     Ok(flushed)
 }
 
-/// Answers to requests, without the identities of calls that stand beside them in the WAL.
+/// Returns the responses to requests, without the identities of calls that are stored beside them in the WAL.
 fn without_calls(requests: &RecordBatch) -> Result<RecordBatch, DeltaError> {
     let Some(answers) = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>())
     else {
@@ -97,7 +97,7 @@ fn without_calls(requests: &RecordBatch) -> Result<RecordBatch, DeltaError> {
     Ok(filter_record_batch(requests, &kept)?)
 }
 
-/// Writes a file a day.
+/// Writes one file for each day.
 fn write_all(
     table: &StoredTable,
     sorted: &Sorted<'_>,

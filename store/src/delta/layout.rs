@@ -1,4 +1,5 @@
-//! The layout of each table on disk: the day it is partitioned by, its sort order, and the statistics that help to skip files.
+//! The layout of each table on disk: the day it is partitioned by, its sort order, and its statistics for skipping
+//! files.
 //!
 //! The figures behind the order, the row groups and the compression are in `benches/RESULTS.md`.
 
@@ -16,13 +17,14 @@ pub struct Layout {
     pub time: &'static str,
     /// The sort order inside a file: ascending, nulls first.
     pub order: &'static [&'static str],
-    /// Columns with a bloom filter, for look-ups of one value.
+    /// The columns with a bloom filter, for look-ups of a single value.
     pub blooms: &'static [&'static str],
-    /// Columns with minimum and maximum in the table's log.
+    /// The columns with minimum and maximum in the Delta log.
     pub statistics: &'static [&'static str],
-    /// Columns whose values hardly recur, so that a dictionary of them would only be in the way.
+    /// The columns whose values rarely recur, so that a dictionary would not help.
     pub unique: &'static [&'static str],
-    /// Columns to be added up when everything before them is the same; the order names all others.
+    /// True if numeric columns are added up in rows that agree in the whole sort order, which then names all other
+    /// columns.
     pub sums: bool,
 }
 
@@ -92,7 +94,7 @@ const REQUESTS: Layout = Layout {
     sums: false,
 };
 
-/// The schema of a table's files: as in the log, with words and names as plain texts.
+/// Returns the schema of a table's files: that of the WAL, with plain texts in place of dictionaries.
 #[must_use]
 pub fn file_schema(table: Table) -> SchemaRef {
     static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> =
@@ -100,7 +102,7 @@ pub fn file_schema(table: Table) -> SchemaRef {
     Arc::clone(&SCHEMAS[table as usize])
 }
 
-/// The schema of a table as others see it: that of its files, and the partition column.
+/// Returns the public schema of a table: that of its files, and the partition column.
 #[must_use]
 pub fn table_schema(table: Table) -> SchemaRef {
     let mut fields: Vec<_> = file_schema(table).fields().iter().cloned().collect();
@@ -113,7 +115,7 @@ fn plain(columns: &[Column]) -> Schema {
     Schema::new(columns.iter().map(field).collect::<Vec<_>>())
 }
 
-/// A type without its dictionaries.
+/// Returns a type without its dictionaries.
 fn decoded(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => (**values).clone(),
@@ -129,7 +131,7 @@ fn decoded(data_type: &DataType) -> DataType {
 mod tests {
     use super::*;
 
-    /// Every name in a layout is a column, and the order of a table that is summed leaves only numbers.
+    /// Every name in a layout must be a column, and the sort order of a summed table must leave only numbers.
     #[test]
     fn layouts_name_columns_that_exist() {
         for table in Table::ALL {

@@ -8,19 +8,19 @@ use std::time::Duration;
 /// The result of one round of maintenance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Files that were merged.
+    /// The number of files that were merged.
     pub merged: u64,
-    /// Files that became of them.
+    /// The number of files that merging created.
     pub merged_into: u64,
-    /// Their bytes.
+    /// The total length of the files that merging created.
     pub merged_bytes: u64,
     /// The data that retention removed.
     pub expired: Expired,
-    /// Checkpoints that were written.
+    /// The number of checkpoints that were written.
     pub checkpoints: u64,
-    /// Files of the tables' logs that were removed.
+    /// The number of Delta log files that were removed.
     pub log_files: u64,
-    /// Files that left the disk.
+    /// The files that were deleted from disk.
     pub vacuumed: Vacuumed,
 }
 
@@ -40,16 +40,17 @@ impl std::ops::AddAssign for Kept {
 /// The changes that maintenance may make to the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaintenanceMode {
-    /// Everything: retention, merging, checkpoints, vacuum.
+    /// All tasks: retention, merging, checkpoints and vacuum.
     Full,
-    /// Merging and checkpoints. Neither rows nor files are removed, because it is not certain what time it is.
+    /// Merging and checkpoints. Neither rows nor files are removed, because the time is not certain.
     WithoutRemoval,
     /// Only checkpoints, for a command that stores something and ends. Such a command removes no old data.
     CheckpointsOnly,
 }
 
-/// One round: what is expired leaves, at most one group of files is merged, a checkpoint is written when it is due, and
-/// what may go leaves the disk. Each step is whole or not at all, and the next round goes on from there.
+/// Runs one round: removes expired rows, merges at most one group of files, writes a checkpoint when it is due, and
+/// deletes files that are no longer needed. Each step happens completely or not at all, and the next round continues
+/// from there.
 pub(super) fn round(
     table: &StoredTable,
     mode: MaintenanceMode,

@@ -1,7 +1,7 @@
-//! Sorted files made into one, a few thousand rows at a time.
+//! Merges sorted files into one, a few thousand rows at a time.
 //!
-//! What always holds: memory is bounded by the number of files that are merged and a fixed number of rows of each,
-//! whatever their length; the rows come out in the order of the table, each once (or added up, where the table is).
+//! Invariants: memory is bounded by the number of merged files and a fixed number of rows of each, regardless of their
+//! length. The rows come out in the sort order of the table, each once (or added up, if the table is summed).
 
 use super::aggregate::{added_up, order_of};
 use super::layout::{self, Layout};
@@ -15,10 +15,10 @@ use arrow::row::Rows;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use std::sync::Arc;
 
-/// Rows that are handed out at once.
+/// The number of rows that are passed on at once.
 const BATCH_ROWS: usize = 4096;
 
-/// Hands out the rows of sorted files, in order.
+/// Passes on the rows of sorted files, in order.
 pub(super) fn merged(
     table: Table,
     files: Vec<OpenFile>,
@@ -37,7 +37,7 @@ pub(super) fn merged(
     merge.run(write)
 }
 
-/// The schema of merged files: names and words stay dictionaries, with room for any number of them.
+/// Returns the schema of merged files: names and words stay dictionaries, with room for any number of values.
 pub(super) fn schema(table: Table) -> SchemaRef {
     let large = |data_type: &DataType| match data_type {
         DataType::Dictionary(_, values) => DataType::Dictionary(Box::new(DataType::Int32), values.clone()),
@@ -62,7 +62,7 @@ struct Input {
     order: Option<Rows>,
     /// The index of the current batch.
     held: usize,
-    /// The next row of it.
+    /// The index of the next row in that batch.
     at: usize,
 }
 
@@ -77,9 +77,9 @@ struct Merge {
     inputs: Vec<Input>,
     /// The batches that rows are taken from.
     held: Vec<RecordBatch>,
-    /// The rows to be handed out next, as places in `held`.
+    /// The rows to be passed on next, as positions in `held`.
     places: Vec<(usize, usize)>,
-    /// The last row that was handed out, where rows are added up: the next may have to be added to it.
+    /// The last row of the previous output, if rows are added up: the next row may have to be added to it.
     kept_back: Option<RecordBatch>,
 }
 
@@ -102,20 +102,20 @@ impl Merge {
         self.kept_back.take().map_or(Ok(()), |last| write(&last))
     }
 
-    /// The file whose next row comes first.
+    /// Returns the file whose next row comes first.
     fn least(&self) -> Option<usize> {
         let heads = self.inputs.iter().enumerate().filter_map(|(place, input)| Some((input.head()?, place)));
         heads.min().map(|(_, place)| place)
     }
 
-    /// Takes rows of the file with the least, as long as they come before those of all others. False when its batch is
-    /// at an end.
+    /// Takes rows of the file with the least row, as long as they come before those of all other files. Returns false
+    /// when its batch has ended.
     fn take_from(&mut self, input: &mut Input) -> bool {
         let Some(order) = &input.order else { return false };
         let next_of_others = self.inputs.iter().filter_map(Input::head).min();
         let room = BATCH_ROWS.saturating_sub(self.places.len()).max(1);
         let end = order.num_rows().min(input.at + room);
-        // The first is the least of all; the others are compared.
+        // The first row is the least of all; the others are compared.
         let mut to = input.at + 1;
         while to < end && next_of_others.is_none_or(|next| order.row(to) <= next) {
             to += 1;
@@ -125,7 +125,7 @@ impl Merge {
         to < order.num_rows()
     }
 
-    /// Goes on to the next batch of a file; false when there is none.
+    /// Continues with the next batch of a file. Returns false when there is none.
     fn advance(&mut self, input: &mut Input) -> Result<bool, DeltaError> {
         input.order = None;
         for batch in input.rows.by_ref() {

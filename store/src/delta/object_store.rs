@@ -1,8 +1,8 @@
-//! A table's folder as the object store that `deltalake` works on.
+//! Implements the object store of `deltalake` on a table's folder.
 //!
-//! What always holds: **when a put returns, the object is durable**: its bytes are synced before its name exists, and
-//! its name is synced before the answer. So a crash leaves an object whole or not at all. `deltalake` itself syncs
-//! nothing, and neither does its own store for local disks.
+//! Invariant: **when a put returns, the object is durable**: its bytes are synced before it gets its name, and its name
+//! is synced before the put returns. So after a crash, an object is complete or does not exist. Neither `deltalake`
+//! itself nor its own store for local disks syncs anything.
 
 use crate::disk::Disk;
 use async_trait::async_trait;
@@ -22,10 +22,10 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an object is called while it is written. Nobody lists names that begin so.
+/// The name prefix of objects that are being written. Listings skip such names.
 pub(super) const UNFINISHED: &str = ".unfinished-";
 
-/// A folder as an object store. Clones are the same folder.
+/// A folder as an object store. Clones refer to the same folder.
 #[derive(Debug, Clone)]
 pub(super) struct FolderStore {
     disk: Arc<dyn Disk>,
@@ -41,7 +41,7 @@ impl FolderStore {
         self.root.join(location.as_ref())
     }
 
-    /// Writes an object whole.
+    /// Writes a complete object.
     fn write(&self, location: &Location, parts: &[Bytes], mode: &PutMode) -> io::Result<()> {
         let path = self.path(location);
         let folder = path.parent().unwrap_or(&self.root);
@@ -52,7 +52,7 @@ impl FolderStore {
             _ => self.disk.rename(&unfinished, &path),
         });
         if written.is_err() || matches!(mode, PutMode::Create) {
-            // A name too many does no harm; it is cleared away at the next start.
+            // A leftover name does no harm, and is removed at the next start.
             drop(self.disk.remove(&unfinished));
         }
         written?;
@@ -89,7 +89,7 @@ impl FolderStore {
         Ok(GetResult { payload, meta, range, attributes: Attributes::default() })
     }
 
-    /// All objects below a folder, in the order of their names.
+    /// Returns all objects below a folder, in the order of their names.
     fn walk(&self, prefix: Option<&Location>) -> Result<Vec<ObjectMeta>> {
         let mut found = Vec::new();
         let mut folders = vec![prefix.cloned().unwrap_or_default()];
@@ -102,7 +102,7 @@ impl FolderStore {
         Ok(found)
     }
 
-    /// The objects and the folders right in a folder.
+    /// Returns the objects and the folders directly in a folder.
     fn look(&self, folder: &Location) -> Result<(Vec<ObjectMeta>, Vec<Location>)> {
         let path = self.path(folder);
         let is_ours = |name: &str| !name.starts_with(UNFINISHED);
@@ -205,8 +205,8 @@ fn unsupported(operation: &str) -> Error {
     Error::NotImplemented { operation: operation.to_owned(), implementer: "folder".to_owned() }
 }
 
-/// An object that comes in parts. They are kept until the last has come: what comes so is a checkpoint, a few
-/// megabytes.
+/// A multipart upload. The parts are kept until the last has arrived; only checkpoints are uploaded this way, and they
+/// have a few megabytes.
 #[derive(Debug)]
 struct Gathered {
     store: FolderStore,

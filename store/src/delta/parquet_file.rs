@@ -1,7 +1,7 @@
-//! One Parquet file of a table: written once, never changed.
+//! Reads and writes one Parquet file of a table, which is written once and never changed.
 //!
-//! What always holds: when `FileWriter::finish` returns, the file and its name are durable. Names are never used
-//! twice, and a file that no commit names means nothing to anyone.
+//! Invariants: when `FileWriter::finish` returns, the file and its name are durable. Names are never used twice, and a
+//! file that no commit names is ignored by everyone.
 
 use super::DeltaError;
 use super::files::{DataFile, date_of};
@@ -28,15 +28,15 @@ use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows of a row group: the unit in which readers skip and share work.
+/// The number of rows in a row group, which is the unit in which readers skip and share work.
 pub const ROW_GROUP_ROWS: usize = 128 << 10;
-/// Rows of a page: the unit in which readers skip inside a column.
+/// The number of rows in a page, which is the unit in which readers skip inside a column.
 const PAGE_ROWS: usize = 8 << 10;
-/// A row group of rows that are heavy has fewer of them: it stands in memory until it is whole.
+/// The size limit of a row group, which is held in memory until it is complete. Large rows fill it earlier.
 const ROW_GROUP_BYTES: usize = 64 << 20;
-/// One of a hundred lookups reads a row group unnecessarily.
+/// The false positive rate of bloom filters: one of a hundred lookups reads a row group unnecessarily.
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
-/// Higher levels cost more than they bring: see the results.
+/// The compression level. Higher levels cost more than they save: see `benches/RESULTS.md`.
 const ZSTD_LEVEL: i32 = 1;
 
 /// The maximum number of rows that are read at once.
@@ -50,11 +50,11 @@ pub(super) struct FileTarget<'p> {
     pub(super) table: Table,
     /// The partition: days since 1970.
     pub(super) day: i32,
-    /// The first part of its name: whether it was flushed or merged.
+    /// The first part of its name, which tells whether it was flushed or merged.
     pub(super) origin: &'static str,
 }
 
-/// A file that is being written. An unfinished file is removed.
+/// A file that is being written. It is removed if it is never finished.
 pub(super) struct FileWriter<'p> {
     target: FileTarget<'p>,
     path: String,
@@ -71,18 +71,19 @@ impl Drop for FileWriter<'_> {
 }
 
 impl<'p> FileWriter<'p> {
-    /// Begins a file for batches of this schema: names and words may be dictionaries.
+    /// Creates a file for batches of this schema. Names and words may be dictionaries.
     pub(super) fn create(target: FileTarget<'p>, schema: &SchemaRef) -> Result<Self, DeltaError> {
         let folder = format!("{PARTITION}={}", date_of(target.day));
         let name = format!("{}-{:016x}.parquet", target.origin, getrandom::u64().map_err(io::Error::from)?);
         let path = format!("{folder}/{name}");
         target.disk.create_dir_all(&target.root.join(&folder))?;
         let whole = target.root.join(&path);
-        // One that got its name but no room would stay, and so would that of every further attempt on a full disk.
+        // Otherwise a file that got a name but no space would stay, and each further attempt on a full disk would add
+        // one.
         let file = target.disk.create(&whole, 0).inspect_err(|_| drop(target.disk.remove(&whole)))?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties(target.table))
-            // Readers are to see plain texts, whatever we build files from.
+            // Readers must see plain texts, regardless of the types that the file is built from.
             .with_skip_arrow_metadata(true);
         let into = DiskWriter { file, bytes: 0 };
         let writer = ArrowWriter::try_new_with_options(into, Arc::clone(schema), options)?;
@@ -94,7 +95,7 @@ impl<'p> FileWriter<'p> {
         Ok(self.writer.write(rows)?)
     }
 
-    /// Ends the file, and makes it durable.
+    /// Finishes the file, and makes it durable.
     pub(super) fn finish(mut self, now_ms: i64) -> Result<DataFile, DeltaError> {
         let footer = self.writer.finish()?;
         let into = self.writer.inner_mut();
@@ -113,7 +114,7 @@ impl<'p> FileWriter<'p> {
     }
 }
 
-/// A file of the disk as something to write to.
+/// Adapts a file of the disk to `Write`.
 struct DiskWriter {
     file: Box<dyn DiskFile>,
     bytes: u64,
@@ -147,7 +148,7 @@ fn properties(table: Table) -> WriterProperties {
     }
     let is_judged = |name: &str| layout.statistics.contains(&name) || layout.order.contains(&name);
     for field in schema.fields().iter().filter(|field| field.data_type() == &DataType::Utf8) {
-        // Comparing every text with the least and the greatest so far costs a tenth of all flushing.
+        // Comparing every text with the minimum and the maximum so far costs a tenth of the time of a flush.
         if !is_judged(field.name()) {
             let column = ColumnPath::from(field.name().as_str());
             properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
@@ -169,8 +170,7 @@ fn properties(table: Table) -> WriterProperties {
     properties.build()
 }
 
-/// The order, as it is declared in the footer. Its columns come before any list, so leaves and fields have the same
-/// numbers.
+/// Returns the sort order for the footer. Its columns come before any list, so leaf and field numbers are the same.
 fn sorting(table: Table) -> Option<Vec<SortingColumn>> {
     let schema = layout::file_schema(table);
     let column = |name: &&str| {
@@ -180,7 +180,7 @@ fn sorting(table: Table) -> Option<Vec<SortingColumn>> {
     layout::of(table).order.iter().map(column).collect()
 }
 
-/// An open file as Parquet reads it.
+/// An open file, in the form that the Parquet reader needs.
 struct Source(Arc<dyn DiskRead>);
 
 impl Length for Source {
@@ -203,7 +203,7 @@ impl ChunkReader for Source {
     }
 }
 
-/// Reads an open file from some place on.
+/// Reads an open file sequentially from an offset.
 pub(super) struct From {
     file: Arc<dyn DiskRead>,
     at: u64,
@@ -222,7 +222,7 @@ impl Read for From {
 /// The form in which the texts of a file are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
-    /// As they are.
+    /// As plain texts.
     Plain,
     /// Names and words as dictionaries.
     Dictionaries,
@@ -235,10 +235,10 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens a file, its texts plain, and reads its footer.
+    /// Opens a file for plain texts, and reads its footer.
     ///
     /// # Errors
-    /// When it cannot be read, or is not a Parquet file.
+    /// Fails when it cannot be read, or is not a Parquet file.
     pub fn open(disk: &dyn Disk, path: &Path, table: Table) -> Result<Self, ParquetError> {
         Self::new(disk, path, table, Texts::Plain)
     }
@@ -263,29 +263,29 @@ impl OpenFile {
         Ok(Self { table, builder })
     }
 
-    /// Its footer.
+    /// Returns the footer.
     #[must_use]
     pub fn footer(&self) -> &ParquetMetaData {
         self.builder.metadata()
     }
 
-    /// How many rows can be read at once without taking much memory. A page of a column holds about a megabyte, or
-    /// a fixed number of rows if those are light: so a few rows a page mean rows that are heavy.
+    /// Returns the number of rows that can be read at once without taking much memory. A page of a column holds about a
+    /// megabyte, or a fixed number of rows if those are small; so pages with few rows mean that rows are large.
     fn rows_at_once(&self) -> usize {
         let Some(index) = self.footer().offset_index() else { return MOST_ROWS };
         let pages = index.iter().flatten().map(OffsetIndexMetaData::page_locations);
-        // The last page of a column is as short as it happens to be.
+        // The last page of a column may be short by chance.
         let rows = pages
             .flat_map(|pages| pages.windows(2).map(|two| two[1].first_row_index - two[0].first_row_index));
         rows.min()
             .map_or(MOST_ROWS, |rows| usize::try_from(2 * rows).unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS))
     }
 
-    /// Its rows, in batches that take a few megabytes at most; of all columns, or of those that are named, as far as
-    /// it has them.
+    /// Returns the rows in batches of at most a few megabytes, with all columns, or with those of the named columns
+    /// that the file has.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails when the file cannot be read.
     pub fn rows(self, columns: Option<&[&str]>) -> Result<ParquetRecordBatchReader, ParquetError> {
         let at_once = self.rows_at_once();
         let builder = self.builder.with_batch_size(at_once);
@@ -299,14 +299,14 @@ impl OpenFile {
         builder.build()
     }
 
-    /// The table it belongs to.
+    /// Returns the table that the file belongs to.
     #[must_use]
     pub fn table(&self) -> Table {
         self.table
     }
 }
 
-/// The schema of a file, with dictionaries where the log has them.
+/// Returns the schema of a file, with dictionaries where the WAL has them.
 fn with_dictionaries(table: Table, of_file: &SchemaRef) -> SchemaRef {
     let ours = table.schema();
     let is_dictionary = |field: &Arc<Field>| {

@@ -1,4 +1,4 @@
-//! A table as a reader in another process sees it: loaded once, and again only after a newer commit.
+//! A reader of a table that another process writes. It loads the table once, and again only after a newer commit.
 
 use super::files::Files;
 use super::{DeltaError, DeltaTables};
@@ -17,11 +17,11 @@ pub struct TableReader {
     table: Table,
     disk: Arc<dyn Disk>,
     root: PathBuf,
-    /// The newest commit that was loaded, and what the table is made of since then.
+    /// The newest commit that was loaded, and the files of the table at that commit.
     loaded: Mutex<Option<(Commit, Arc<Files>)>>,
 }
 
-/// What a commit is recognised by. Its length tells it from one that took its number after it was set aside.
+/// The identity of a commit. The length distinguishes it from one that reused its number after it was set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Commit {
     version: u64,
@@ -29,16 +29,16 @@ struct Commit {
 }
 
 impl TableReader {
-    /// A reader of the table below a folder. Nothing is read yet.
+    /// Creates a reader of the table below a folder, without reading anything yet.
     #[must_use]
     pub fn new(table: Table, disk: Arc<dyn Disk>, root: PathBuf) -> Self {
         Self { table, disk, root, loaded: Mutex::default() }
     }
 
-    /// The files of the table as they are now.
+    /// Returns the current files of the table.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// Fails when the table cannot be read.
     pub fn files(&self) -> Result<Arc<Files>, DeltaError> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = self.newest()?;
@@ -48,16 +48,16 @@ impl TableReader {
             return Ok(Arc::clone(files));
         }
         let files = Arc::new(DeltaTables::read_only(self.table, &self.disk, &self.root)?);
-        // Commits that came while it was being loaded are in it; finding them again costs one more load.
+        // The load may include commits that are newer than this one; finding them again costs one more load.
         *loaded = newest.map(|newest| (newest, Arc::clone(&files)));
         Ok(files)
     }
 
-    /// The newest commit on the disk; none when there is no table yet.
+    /// Returns the newest commit on disk, or `None` when there is no table yet.
     fn newest(&self) -> Result<Option<Commit>, DeltaError> {
         match self.disk.list(&self.root.join(COMMITS)) {
             Ok(listed) => Ok(listed.iter().filter_map(Commit::of).max()),
-            // A table that was never made, or something else in its place, which opening it tells.
+            // The table was never created, or its path is something else, which opening it reports.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(error.into()),
         }

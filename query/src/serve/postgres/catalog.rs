@@ -106,7 +106,7 @@ impl SchemaProvider for PgCatalog {
     }
 }
 
-/// The table of the settings, with their defaults.
+/// Returns the table of the settings, with their defaults.
 fn settings_table() -> Result<MemTable> {
     let (names, values): (Vec<_>, Vec<_>) = settings::all().unzip();
     let nulls: StringArray = names.iter().map(|_| None::<&str>).collect();

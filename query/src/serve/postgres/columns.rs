@@ -133,7 +133,7 @@ fn unsendable(column: &str, error: PgWireError) -> PgError {
         .hint("cast it to text or to double precision")
 }
 
-/// The type that values are converted to before they are encoded.
+/// Returns the type that values are converted to before they are encoded.
 fn wire_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Int8 => DataType::Int16,
@@ -178,7 +178,7 @@ fn convert(column: &ArrayRef, wire: &DataType) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new((0..column.len()).map(text).collect::<Result<StringArray, _>>()?))
 }
 
-/// The size of the values of a type; -1 when it varies.
+/// Returns the size of the values of a type, or -1 when it varies.
 fn size(wire: &Type) -> i16 {
     match *wire {
         Type::BOOL => 1,

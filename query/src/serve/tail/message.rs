@@ -12,7 +12,7 @@ pub(super) struct TailPosition {
 }
 
 impl TailPosition {
-    /// The position after a whole record.
+    /// Returns the position after a whole record.
     pub(super) fn after(sequence: u64) -> Self {
         Self { sequence, row: None }
     }
