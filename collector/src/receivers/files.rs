@@ -1,24 +1,25 @@
-//! Log files, which we read ourselves: those that patterns match, as they grow, rotate, and are packed.
+//! Tails log files: reads the files that match the patterns, while they grow, are rotated and are compressed.
 //!
-//! A text is known by what it holds and not by its name: a hash of everything that was read from it (`chain`), which is
-//! stored in the log in the same record as the rows that were read. So whatever happens to us, a line is stored once;
-//! and whatever happens to the file (renamed, copied and emptied, packed, deleted), what was read is known again under
-//! its new name, and what was not is read.
+//! A file is identified by its content, not by its name: by a hash of everything that was read from it
+//! (`rolling_hash`), which is stored in the same WAL record as the rows that were read. So each line is stored once,
+//! even after a crash; and whatever happens to the file (it is renamed, copied and truncated, compressed or deleted),
+//! the part that was read is recognized under the new name, and the rest is read.
 //!
 //! | file | |
 //! |---|---|
-//! | `tailer` | the rounds: look, read, deliver, note |
-//! | `tailed` | one file: what is new in it |
-//! | `records` | whole records in bytes; JSON over several lines |
-//! | `content_match`, `name` | which text a file holds |
-//! | `chain`, `text` | what a text is known by, and how far it was read |
-//! | `known` | all texts; `files.json` |
-//! | `reader`, `found` | files and archives; what the patterns match |
+//! | `tailer` | the polling rounds: discover, read, deliver, record the result |
+//! | `tailed_file` | one open file and its unread part |
+//! | `record_boundaries` | complete records in bytes; JSON over several lines |
+//! | `content_match`, `rotation` | recognize content that was read from another file |
+//! | `rolling_hash`, `file_content` | the identity of content, and the offset it was read to |
+//! | `content_index` | all known contents; `files.json` |
+//! | `file_reader`, `discovery` | read files and archives; find the files that match the patterns |
+//! | `timeouts` | poll intervals and timeouts |
 //!
 //! What must always hold:
-//! - The position of a text and the rows that were read up to it are in one record of the log.
-//! - What was refused is read again; nothing is let go before it is durable.
-//! - `FileReceiver`, bytes in memory and texts are bounded; what does not fit waits, and is counted.
+//! - The position in a content and the rows that were read up to it are in one WAL record.
+//! - A batch that was rejected is read again; nothing is released before it is durable.
+//! - Open files, bytes in memory and known contents are bounded; whatever exceeds a bound waits, and is counted.
 
 mod content_index;
 mod content_match;
@@ -48,12 +49,12 @@ use tailer::{DeliveryTarget, PollOutcome, Tailer};
 use timeouts::Timeouts;
 use tokio::runtime::Handle;
 
-/// `FileReceiver` to be read: `GLOB`, or `SERVICE=GLOB`.
+/// A pattern of files to be read: `GLOB`, or `SERVICE=GLOB`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePattern {
-    /// The pattern of their names.
+    /// The glob pattern of the file paths.
     pub pattern: String,
-    /// The service of lines that name none; the file's own name if this is not given.
+    /// The service of lines that do not name one; if absent, the name of the file is used.
     pub service: Option<String>,
 }
 
@@ -83,10 +84,10 @@ pub struct FileReceiver {
 }
 
 impl FileReceiver {
-    /// Begins to read. What was read before is known from the log and from `files.json` in this directory.
+    /// Starts to read files. The positions of earlier runs come from the WAL and from `files.json` in this directory.
     ///
     /// # Errors
-    /// When `files.json` cannot be read, or the system gives no thread.
+    /// Returns an error if `files.json` cannot be read or the thread cannot be started.
     pub fn start(
         watches: Vec<FilePattern>,
         directory: &Path,
@@ -102,7 +103,7 @@ impl FileReceiver {
         Ok(Self { stop, thread })
     }
 
-    /// Finishes what is on its way, and writes down how far everything was read. Blocks. To be called before the
+    /// Finishes the current round and saves the positions of all files. This blocks, and must be called before the
     /// pipeline is closed.
     pub fn stop(self) {
         drop(self.stop);
@@ -112,7 +113,8 @@ impl FileReceiver {
     }
 }
 
-/// A state that cannot be understood is set aside: the log knows the last day.
+/// Opens the index of known contents. A `files.json` that cannot be parsed is renamed and ignored: the WAL still has
+/// the positions of the last day.
 fn open_known(file: PathBuf, pipeline: &Pipeline) -> io::Result<ContentIndex> {
     let positions = pipeline.take_positions();
     match ContentIndex::open(file.clone(), &positions) {
@@ -141,7 +143,7 @@ fn run(mut tailer: Tailer<PipelineTarget>, stopped: &Receiver<()>) {
     }
 }
 
-/// Delivers to the pipeline, all at once, and waits for all.
+/// Delivers requests to the pipeline concurrently, and waits for all results.
 struct PipelineTarget {
     pipeline: Pipeline,
     runtime: Handle,
@@ -170,7 +172,7 @@ impl DeliveryTarget for PipelineTarget {
     }
 }
 
-/// Submits a request when there is room for it.
+/// Waits for memory permits, then submits the request.
 pub(super) async fn submit(pipeline: Pipeline, mut request: Request) -> Result<IngestResponse, Rejection> {
     let permits = u32::try_from(request.body.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
     match Arc::clone(pipeline.body_permits()).acquire_many_owned(permits).await {

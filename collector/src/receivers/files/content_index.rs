@@ -1,10 +1,11 @@
-//! All texts that are known: those that are being read, and those that were.
+//! The index of all known contents: those that are being read, and those that were read before.
 //!
-//! They come from two places. The log has the position of a text beside the rows that were read up to it, so that both
-//! are durable or neither is; but rows are flushed and positions forgotten after a day or two. So they are also written
-//! to `files.json` in the data directory now and then, and at a start the further of the two counts.
+//! It is restored from two sources. The WAL has the position of a content beside the rows that were read up to it, so
+//! that both are durable or neither is; but rows are flushed, and positions are forgotten after a day or two. So the
+//! index is also written to `files.json` in the data directory from time to time, and at startup the larger offset
+//! wins.
 //!
-//! What always holds: `files.json` never claims more than is durable; it is written whole or not at all, and synced.
+//! What always holds: `files.json` never claims more than is durable; it is replaced atomically, and synced.
 
 use super::file_content::FileContent;
 use super::rotation;
@@ -14,10 +15,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use store::write_whole;
 
-/// More texts than this are not kept: those that were let go longest ago make room.
+/// The most contents that are kept. Beyond this, those that no file has any more are removed, least recently read
+/// first.
 const MAX_CONTENTS: usize = 10_000;
 
-/// All texts, and the file they are kept in.
+/// All known contents, and the path of `files.json`.
 pub(super) struct ContentIndex {
     texts: BTreeMap<u64, FileContent>,
     file: PathBuf,
@@ -25,10 +27,10 @@ pub(super) struct ContentIndex {
 }
 
 impl ContentIndex {
-    /// What the file knows, and what the log does.
+    /// Loads `files.json` and merges the positions from the WAL into it.
     ///
     /// # Errors
-    /// When the file is there and cannot be read or understood.
+    /// Returns an error if the file exists and cannot be read or parsed.
     pub(super) fn open(file: PathBuf, positions: &[Position]) -> io::Result<Self> {
         let texts: Vec<FileContent> = match std::fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from)?,
@@ -53,13 +55,13 @@ impl ContentIndex {
         self.put(told);
     }
 
-    /// Takes the newest state of a text.
+    /// Stores the newest state of a content.
     pub(super) fn put(&mut self, text: FileContent) {
         self.is_changed = true;
         self.texts.insert(text.id, text);
     }
 
-    /// No file has this text any more.
+    /// Records that no file has this content any more.
     pub(super) fn let_go(&mut self, id: u64) {
         if let Some(text) = self.texts.get_mut(&id).filter(|text| !text.let_go) {
             text.let_go = true;
@@ -67,12 +69,12 @@ impl ContentIndex {
         }
     }
 
-    /// The texts that a file with this inode may hold.
+    /// Returns the contents that a file with this inode may have.
     pub(super) fn of_inode(&self, inode: u64) -> Vec<FileContent> {
         self.texts.values().filter(|text| text.inode == inode && !text.let_go).cloned().collect()
     }
 
-    /// The texts that a file may be a copy of, with how much of them must be found in it.
+    /// Returns the contents that a file may be a copy of, each with the number of bytes that must agree.
     pub(super) fn kin_of(&self, file: &Path) -> Vec<(FileContent, u64)> {
         let read = self.texts.values().filter(|text| text.state.offset > 0);
         let kin =
@@ -84,10 +86,10 @@ impl ContentIndex {
         self.texts.get(&id)
     }
 
-    /// Writes the file, if there is anything new. When this returns `Ok`, it is durable.
+    /// Writes `files.json` if anything has changed. When this returns `Ok`, it is durable.
     ///
     /// # Errors
-    /// When the disk refuses; the log knows the same for a day.
+    /// Returns an error if the file cannot be written; the WAL has the same positions for a day.
     pub(super) fn save(&mut self) -> io::Result<()> {
         if !self.is_changed {
             return Ok(());

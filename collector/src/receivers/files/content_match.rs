@@ -1,21 +1,22 @@
-//! Which text a file holds that was not read before under this name or number.
+//! Recognizes content that was already read from a file with another name and inode.
 //!
-//! A file that was copied, or packed, is another file with the same text: it is known by what it holds. The text must
-//! be in it up to the very place to which it was read, or it must end before that place and agree as far as it goes.
+//! A file that was copied or compressed is another file with the same content, and is recognized by that content. It
+//! must agree with all bytes that were read before, or end before that offset and agree as far as it goes.
 //!
-//! What always holds: nothing is skipped that was not read before, unless two logs of one family begin with the same
-//! bytes and one of them held nothing else: of those with the same name it takes a kibibyte (`rotation::must_agree`).
+//! What always holds: only content that was read before is skipped. The one exception is two logs of one family that
+//! begin with the same bytes, one of which has no others; unless rotation made one name from the other, at least a
+//! kibibyte must agree (`rotation::must_agree`).
 
 use super::file_content::FileContent;
 use super::file_reader::FileReader;
 use super::rolling_hash::{BLOCK, RollingHash};
 use std::io;
 
-/// What is known of a file's text.
+/// The part of a file that was read before.
 pub(super) struct ContentMatch {
-    /// How far into the file everything was read before.
+    /// The hash of the bytes that were read before; its offset is their number.
     pub(super) chain: RollingHash,
-    /// The text it was read as, if any.
+    /// The content as which they were read, if any.
     pub(super) text: Option<u64>,
 }
 
@@ -25,7 +26,8 @@ impl ContentMatch {
     }
 }
 
-/// True when a file holds this text up to its place; the chain goes on from there.
+/// Checks that a file still has the content up to its offset. Returns the hash to continue with, and the bytes of its
+/// last block; `None` if the file differs.
 pub(super) fn goes_on(
     reader: &mut FileReader,
     text: &FileContent,
@@ -41,7 +43,7 @@ pub(super) fn goes_on(
     Ok((chain.state() == state).then_some((chain, bytes)))
 }
 
-/// Reads a file from its beginning as long as it may hold one of these texts.
+/// Reads a file from its beginning for as long as it may have one of these contents, and returns the longest match.
 pub(super) fn by_content(reader: &mut FileReader, kin: Vec<(FileContent, u64)>) -> io::Result<ContentMatch> {
     let mut kin = kin;
     let mut chain = RollingHash::new();
@@ -68,7 +70,7 @@ pub(super) fn by_content(reader: &mut FileReader, kin: Vec<(FileContent, u64)>) 
     Ok(found)
 }
 
-/// False when a text is known to differ at a mark.
+/// Returns false if a checkpoint shows that the content differs.
 fn agrees(text: &FileContent, chain: &RollingHash) -> bool {
     let power = chain.offset().trailing_zeros();
     let is_mark = chain.offset().is_power_of_two();
@@ -76,8 +78,8 @@ fn agrees(text: &FileContent, chain: &RollingHash) -> bool {
     mark.is_none_or(|mark| chain.checkpoints().get(&power).is_none_or(|own| own == mark))
 }
 
-/// The file ends before these texts do: it is a copy of the beginning of one whose marks agree for an eighth of it or
-/// more (all that are there; the newest may be lost in a crash).
+/// Returns the match of a file that ends before these contents do. It is a copy of the beginning of one if all
+/// checkpoints agree and they cover at least an eighth of the file; the newest checkpoints may be lost in a crash.
 fn ended(chain: RollingHash, kin: &[(FileContent, u64)]) -> Option<ContentMatch> {
     let size = chain.offset();
     let copied = kin.iter().find(|(text, agree)| {

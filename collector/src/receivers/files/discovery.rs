@@ -1,4 +1,4 @@
-//! Finds the files that the patterns match at the moment.
+//! Finds the files that currently match the patterns.
 
 use super::FilePattern;
 use super::file_content::FileStamp;

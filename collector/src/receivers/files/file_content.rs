@@ -1,7 +1,6 @@
-//! A text: what was read from a file, by whatever name, and how far.
+//! The content that was read from a file, under whatever name, and the offset up to which it was read.
 //!
-//! It is known by its content up to the place it was read to. The number of the file's inode only says where to look
-//! first.
+//! A content is identified by a hash of its bytes up to that offset. The inode only tells where to look first.
 
 use super::rolling_hash::{Checkpoints, HashState, RollingHash};
 use super::rotation;
@@ -10,38 +9,38 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A text, as it is kept across restarts.
+/// The state of a content that is kept across restarts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct FileContent {
-    /// No other text has it.
+    /// The unique number of the content.
     pub(super) id: u64,
-    /// How far it was read.
+    /// The offset up to which it was read, and the hash up to there.
     #[serde(flatten)]
     pub(super) state: HashState,
-    /// Left out of the log for its size.
+    /// The hashes at powers of two; omitted from the WAL because of their size.
     #[serde(default, skip_serializing_if = "Checkpoints::is_empty")]
     pub(super) checkpoints: Checkpoints,
-    /// The file it was in last.
+    /// The inode of the file that contained it last.
     pub(super) inode: u64,
-    /// The name of that.
+    /// The path of that file.
     pub(super) path: PathBuf,
-    /// The name of the file, without its folder, in which it was found first.
+    /// The name, without directory, of the file in which it was found first.
     pub(super) first_name: String,
-    /// The place is inside a line that is too long, and was refused.
+    /// True if the offset is inside a line that was rejected for its length.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) in_long_line: bool,
-    /// The size and time of an archive that was read whole.
+    /// The size and modification time of an archive that was read completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) done: Option<FileStamp>,
-    /// No file has it any more that we would go on reading.
+    /// True if no file has this content any more, so that reading it cannot continue.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) let_go: bool,
-    /// When it was read last, in microseconds since 1970.
+    /// The time it was last read, in microseconds since 1970.
     #[serde(default)]
     pub(super) time: i64,
 }
 
-/// What changes when a file is written to.
+/// The size and modification time of a file, which change when it is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     pub(super) size: u64,
@@ -55,7 +54,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl FileContent {
-    /// A text of which nothing was read yet.
+    /// Creates a content of which nothing was read yet.
     pub(super) fn new(path: &Path, inode: u64) -> io::Result<Self> {
         let mut id = [0; 8];
         getrandom::fill(&mut id).map_err(io::Error::from)?;
@@ -63,21 +62,21 @@ impl FileContent {
         Ok(Self { id: u64::from_le_bytes(id), inode, path: path.to_owned(), first_name, ..Self::default() })
     }
 
-    /// The same, read as far as this.
+    /// Returns the same content, read as far as this hash.
     pub(super) fn at(mut self, chain: &RollingHash) -> Self {
         self.state = chain.state();
         self.checkpoints = chain.checkpoints().clone();
         self
     }
 
-    /// What goes into the log beside the rows.
+    /// Returns the position that is stored in the WAL beside the rows.
     pub(super) fn position(&self) -> Position {
         let kept = Self { checkpoints: Checkpoints::new(), ..self.clone() };
         let note = serde_json::to_value(&kept).unwrap_or_default();
         Position { text: self.id, offset: self.state.offset, note }
     }
 
-    /// What the log told.
+    /// Restores a content from a position in the WAL.
     pub(super) fn from_position(position: &Position) -> Option<Self> {
         Self::deserialize(&position.note).ok()
     }

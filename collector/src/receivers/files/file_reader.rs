@@ -1,6 +1,7 @@
-//! The bytes of one file: of a plain one, at any place; of an archive, unpacked and in order.
+//! Reads the bytes of one file: of a plain file at any offset, of an archive decompressed and in order.
 //!
-//! What always holds: what was read from an archive stays until the place is past it, since it may be asked for again.
+//! What always holds: bytes of an archive stay in memory until the offset has passed them, because they may be read
+//! again.
 
 use super::file_content::FileStamp;
 use super::rotation::Compression;
@@ -10,7 +11,7 @@ use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// How much is unpacked at once.
+/// The number of bytes that are decompressed at once.
 const STEP: usize = 64 << 10;
 
 /// An open file.
@@ -19,10 +20,10 @@ pub(super) enum FileReader {
     Packed { file: File, unpacked: Box<dyn Read + Send>, buffer: Vec<u8>, start: u64, ended: bool },
 }
 
-/// What was read.
+/// Bytes that were read.
 pub(super) struct Bytes {
     pub(super) bytes: Vec<u8>,
-    /// Nothing comes after it, now.
+    /// True if no more bytes follow at present.
     pub(super) is_end: bool,
 }
 
@@ -38,7 +39,7 @@ impl FileReader {
         Ok(Self::Packed { file, unpacked, buffer: Vec::new(), start: 0, ended: false })
     }
 
-    /// What the file is now, whatever its name has become.
+    /// Returns the metadata of the open file, even if it was renamed.
     pub(super) fn metadata(&self) -> io::Result<Metadata> {
         match self {
             Self::Plain(file) | Self::Packed { file, .. } => file.metadata(),
@@ -49,7 +50,7 @@ impl FileReader {
         matches!(self, Self::Packed { .. })
     }
 
-    /// Reads at a place; less than asked for only at the end. Of an archive, places only go forward.
+    /// Reads `wanted` bytes at `place`, or fewer at the end of the file. In an archive, `place` must never decrease.
     pub(super) fn read(&mut self, place: u64, wanted: usize) -> io::Result<Bytes> {
         match self {
             Self::Plain(file) => read_plain(file, place, wanted),
@@ -85,7 +86,7 @@ fn read_plain(file: &File, place: u64, wanted: usize) -> io::Result<Bytes> {
     Ok(Bytes { is_end: length < wanted, bytes })
 }
 
-/// Unpacks a little more; true at the end.
+/// Decompresses the next bytes. Returns true at the end.
 fn fill(unpacked: &mut Box<dyn Read + Send>, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let length = buffer.len();
     buffer.resize(length + STEP, 0);
@@ -99,7 +100,7 @@ fn fill(unpacked: &mut Box<dyn Read + Send>, buffer: &mut Vec<u8>) -> io::Result
     Ok(read? == 0)
 }
 
-/// What changes when a file is written to.
+/// Returns the size and modification time of a file.
 pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
     let nanos = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
     FileStamp { size: metadata.len(), modified: nanos }

@@ -1,13 +1,13 @@
-//! Finds whole records in the newest bytes of a text: lines, and JSON that was written over several lines.
+//! Finds complete records in the newest bytes of an input: lines, and JSON that was written over several lines.
 //!
-//! JSON has no line break inside a string, so one between its parts is only white space: it becomes a blank, and the
-//! record a line like any other. Whoever reads the lines later need not know.
+//! JSON has no line break inside a string, so a line break between its parts is only white space. It is replaced by a
+//! space, and the record becomes a line like any other, which needs no special handling later.
 //!
 //! What always holds:
-//! - What is cut off ends where a line does, unless the text is over or its last line is whole JSON that nobody went on
-//!   with.
-//! - The work is linear: lines that were tried in vain as one record are not tried again.
-//! - A record that is not whole within [`MAX_MULTILINE_BYTES`] bytes is taken for the lines it is written in.
+//! - The complete records end at a line break, unless the input has ended, or its last line is complete JSON and did
+//!   not grow for a while.
+//! - The work is linear: lines that could not be joined to one record are not tried again.
+//! - A record that is not complete within [`MAX_MULTILINE_BYTES`] bytes is read as separate lines.
 
 use crate::receivers::envelopes::record_splitter::json_scanner;
 use memchr::{memchr, memchr_iter};
@@ -15,33 +15,33 @@ use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use std::ops::Range;
 
-/// The longest record over several lines.
+/// The largest record over several lines.
 const MAX_MULTILINE_BYTES: usize = 1 << 20;
 
-/// What is known of what comes after the bytes.
+/// The expectation of whether more bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::receivers) enum InputState {
-    /// Perhaps more, soon.
+    /// More bytes may follow soon.
     MayGrow,
-    /// Nothing came for a while.
+    /// No bytes have arrived for a while.
     Quiet,
-    /// Nothing will come.
+    /// No more bytes will follow.
     Ended,
 }
 
-/// Whole records at the beginning of some bytes.
+/// The complete records at the beginning of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::receivers) struct CompleteRecords {
-    /// How long they are.
+    /// Their length in bytes.
     pub(in crate::receivers) length: usize,
-    /// How many there are.
+    /// Their number.
     pub(super) records: usize,
-    /// Those over several lines.
+    /// The ranges of those that span several lines.
     joined: Vec<Range<usize>>,
 }
 
 impl CompleteRecords {
-    /// Makes lines of the records over several lines.
+    /// Joins each record that spans several lines to one line.
     pub(in crate::receivers) fn join(&self, bytes: &mut [u8]) {
         for range in &self.joined {
             let record = bytes.get_mut(range.clone()).unwrap_or_default();
@@ -50,24 +50,24 @@ impl CompleteRecords {
     }
 }
 
-/// What a text is that may be a record over several lines.
+/// The result of an attempt to join lines to one record.
 enum JoinAttempt {
-    /// A record; it ends here.
+    /// The lines are a record of this length.
     Complete(usize),
-    /// It may become one.
+    /// The lines may become a record when more bytes arrive.
     Incomplete,
-    /// It is none: so many lines were looked at.
+    /// The lines are not one record; this many lines were examined.
     NotRecord(usize),
 }
 
-/// Finds at most so many records.
+/// Finds at most `most` complete records.
 pub(in crate::receivers) fn find_complete_records(
     bytes: &[u8],
     after: InputState,
     most: usize,
 ) -> CompleteRecords {
     let mut cut = CompleteRecords::default();
-    // Lines that are known to be records of their own.
+    // The number of next lines that are known to be separate records.
     let mut single = 0_usize;
     while cut.records < most {
         let rest = bytes.get(cut.length..).unwrap_or_default();
@@ -99,7 +99,7 @@ impl CompleteRecords {
         self.records += 1;
     }
 
-    /// The last line, which has no newline.
+    /// Takes the last line, which has no newline, if it is complete.
     fn take_tail(&mut self, line: &[u8], after: InputState) {
         let is_whole = match after {
             InputState::MayGrow => false,
@@ -112,7 +112,7 @@ impl CompleteRecords {
     }
 }
 
-/// True for a line that begins a JSON value and does not end it.
+/// Returns true if a line begins a JSON value and does not end it.
 fn begins_value(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     matches!(line.first(), Some(b'{' | b'[')) && json_scanner::value(line).is_none()
@@ -142,7 +142,7 @@ fn try_join(rest: &[u8], after: InputState) -> JoinAttempt {
             InputState::MayGrow if window.len() < MAX_MULTILINE_BYTES => JoinAttempt::Incomplete,
             _ => JoinAttempt::NotRecord(lines(window)),
         },
-        // The line with the mistake may begin a record.
+        // The line with the syntax error may itself begin a record, so it is not counted.
         Some(Err(error)) => JoinAttempt::NotRecord(error.line().saturating_sub(1)),
         None => JoinAttempt::NotRecord(1),
     }
@@ -156,7 +156,7 @@ fn lines(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// The records of a text, and what is left.
+    /// Checks the complete records of a text, and the rest.
     #[track_caller]
     fn check(text: &str, after: InputState, records: &[&str], rest: &str) {
         let cut = find_complete_records(text.as_bytes(), after, usize::MAX);
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn what_only_looks_like_json_is_lines() {
         check("[INFO] starting {\n[12:00] x\n", InputState::MayGrow, &["[INFO] starting {", "[12:00] x"], "");
-        // The first was cut off; the second is whole.
+        // The first value was cut off; the second is complete.
         check("{\"a\":\n{\n\"b\":1\n}\n", InputState::Quiet, &["{\"a\":", "{", "\"b\":1", "}"], "");
         check("{ oh no\n{\n\"b\":1\n}\n", InputState::MayGrow, &["{ oh no", "{ \"b\":1 }"], "");
         check("{\n{\n\"b\":1\n}\n", InputState::MayGrow, &["{", "{ \"b\":1 }"], "");

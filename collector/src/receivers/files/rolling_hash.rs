@@ -1,12 +1,12 @@
-//! A hash of everything before an offset in a file, built so that a restart can continue from it.
+//! A hash of everything before an offset in a file, built so that hashing can continue after a restart.
 //!
-//! The content is hashed in blocks, and each block is hashed together with the hash of all blocks before it. Whoever
-//! knows where the last block began, and the hash before that block, needs to read only that block to find out whether
-//! a file still holds what was read from it. At every power of two the hash is kept as a *checkpoint*: checkpoints
-//! identify a copy that ends before the offset.
+//! The content is hashed in blocks, and each block is hashed together with the hash of all blocks before it. Given the
+//! start of the last block and the hash before it, only that block has to be read to check that a file still has the
+//! content that was read from it. At every power of two the hash is kept as a *checkpoint*: checkpoints identify a copy
+//! that ends before the offset.
 //!
 //! What always holds: the same bytes give the same hash, however they were split when they arrived. The last block is
-//! never empty unless the content is.
+//! empty only if the content is.
 
 use crate::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -50,12 +50,12 @@ pub(super) struct RollingHash {
 }
 
 impl RollingHash {
-    /// The hash of no bytes.
+    /// Creates the hash of no bytes.
     pub(super) fn new() -> Self {
         Self::at_last_block(&HashState::default(), Checkpoints::new())
     }
 
-    /// The hash at the beginning of the last block of `state`; the caller adds the bytes of that block.
+    /// Restores the hash at the beginning of the last block of `state`; the caller adds the bytes of that block.
     pub(super) fn at_last_block(state: &HashState, checkpoints: Checkpoints) -> Self {
         let HashState { block_start, hash_before_block, .. } = *state;
         let checkpoints = checkpoints
@@ -86,7 +86,7 @@ impl RollingHash {
         }
     }
 
-    /// The offset of the next checkpoint.
+    /// Returns the offset of the next checkpoint.
     pub(super) fn next_checkpoint(&self) -> u64 {
         (self.offset + 1).next_power_of_two().max(1 << FIRST_CHECKPOINT_POWER)
     }
@@ -113,7 +113,7 @@ impl RollingHash {
     }
 }
 
-/// A hasher for a block that follows content with this hash.
+/// Returns a hasher for a block that follows content with this hash.
 fn seeded(hash_before_block: ContentHash) -> Xxh3 {
     let mut hasher = Xxh3::new();
     hasher.update(&hash_before_block.0.to_le_bytes());

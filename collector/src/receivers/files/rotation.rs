@@ -1,26 +1,26 @@
-//! What names of log files tell: which belong together by rotation, what is packed, and whose log it is.
+//! Interprets names of log files: which belong together by rotation, which are compressed, and which service wrote
+//! them.
 //!
-//! What always holds: names never decide alone that two files hold the same text; they decide how much of it must
+//! What always holds: names alone never decide that two files have the same content; they decide how much of it must
 //! agree.
 
 use std::path::Path;
 
-/// `FileReceiver` of the same family are taken for the same text only when this much of it agrees: many logs begin
-/// alike.
+/// Files of the same family count as the same content only if this many bytes agree, because many logs begin alike.
 const SAME_NAME_MATCH_BYTES: u64 = 1 << 10;
-/// So many digits are a date.
+/// A run of at least this many digits is a date.
 const MIN_DATE_DIGITS: usize = 6;
-/// What rotation and compression add to a name.
+/// The suffixes that rotation and compression add to a name.
 const ROTATION_SUFFIXES: [&str; 6] = [".gz", ".zst", ".old", ".bak", ".orig", "~"];
 
-/// How a file is packed.
+/// The compression of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
     Gzip,
     Zstd,
 }
 
-/// How a file is packed, by its name; none when it is a plain text that may grow.
+/// Returns the compression of a file by its name; `None` for a plain file, which may grow.
 pub(super) fn packing(path: &Path) -> Option<Compression> {
     match path.extension()?.to_str()? {
         "gz" => Some(Compression::Gzip),
@@ -29,8 +29,8 @@ pub(super) fn packing(path: &Path) -> Option<Compression> {
     }
 }
 
-/// How many bytes of a text must be found in a file, so that it is taken for that text; none when it never is. The
-/// names are those that the text has had.
+/// Returns the number of bytes that must agree before a file counts as a copy of a content; `None` if it never does.
+/// `text` and `first_name` are the last path and the first name of the content.
 pub(super) fn must_agree(file: &Path, text: &Path, first_name: &str) -> Option<u64> {
     if file.parent() != text.parent() {
         return None;
@@ -40,18 +40,18 @@ pub(super) fn must_agree(file: &Path, text: &Path, first_name: &str) -> Option<u
         return None;
     }
     let is_added_to = |other: &str| name.len() > other.len() && name.starts_with(other);
-    // `app.log.1` is made of `app.log`; a new `app.log` is not.
+    // `app.log.1` is made from `app.log`; a new `app.log` is not.
     Some(if is_added_to(first_name) || is_added_to(&last_name) { 1 } else { SAME_NAME_MATCH_BYTES })
 }
 
-/// The service that a file is the log of, if nobody says: `orders` of `/var/log/orders.log.1`.
+/// Returns the service that a file name suggests: `orders` for `/var/log/orders.log.1`.
 pub(super) fn service(path: &Path) -> Option<String> {
     let family = family(&name_of(path));
     let stem = family.split('.').find(|part| !part.is_empty())?;
     Some(stem.to_owned())
 }
 
-/// The name without what rotation adds to it.
+/// Returns the name without the parts that rotation adds to it.
 pub(super) fn family(name: &str) -> String {
     let undated = without_date(name);
     let mut rest = undated.as_str();
@@ -69,7 +69,7 @@ fn without_added(name: &str) -> Option<&str> {
     })
 }
 
-/// Takes a date out, with what stands before it: `app.log` of `app-2026-01-31.log`.
+/// Removes a date and the separator before it: `app-2026-01-31.log` becomes `app.log`.
 fn without_date(name: &str) -> String {
     let is_part = |letter: char| letter.is_ascii_digit() || "-_:.T".contains(letter);
     for (start, _) in name.match_indices(|letter: char| letter.is_ascii_digit()) {

@@ -1,9 +1,9 @@
-//! One file that is being read: what is new in it, and what became of that.
+//! One file that is being read: its unread records, and the state after each delivery.
 //!
 //! What always holds:
-//! - Nothing is read past what was delivered: a batch that was refused is read once more.
-//! - Before anything is read on, the bytes before it are compared with those that were read: a file that was emptied
-//!   and written anew is noticed even when it has grown past the old place.
+//! - The offset advances only when a batch was delivered: a batch that was rejected is read again.
+//! - Before reading on, the bytes before the offset are compared with those that were read: a file that was truncated
+//!   and rewritten is detected even if it has grown past the old offset.
 
 use super::file_content::{FileContent, FileStamp};
 use super::file_reader::{FileReader, stamp};
@@ -18,13 +18,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// How many bytes before a place are compared.
+/// The number of bytes before the offset that are compared.
 const COMPARED_BYTES: usize = 256;
-/// What a line may have beside what is read of it: its end, and white space.
+/// The bytes that a line may have in addition to its maximum length: its line break, and white space.
 const LINE_SLACK_BYTES: usize = 16;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// A file among all others, now.
+/// The device and inode of a file, which identify it while it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FileId {
     pub(super) device: u64,
@@ -35,29 +35,29 @@ pub(super) struct FileId {
 pub(super) struct TailedFile {
     pub(super) id: FileId,
     pub(super) path: PathBuf,
-    /// By which of the patterns it was found.
+    /// The index of the pattern that matched it.
     pub(super) pattern: usize,
     pub(super) text: FileContent,
     chain: RollingHash,
     reader: FileReader,
-    /// The last bytes before the place.
+    /// The last bytes before the offset.
     before: Vec<u8>,
     pub(super) stamp: FileStamp,
-    /// When the stamp changed last.
+    /// The time at which the stamp last changed.
     pub(super) changed: Instant,
-    /// What was known of the future when nothing whole was found; none while there may be something.
+    /// The input state at the last read that found no complete record; `None` while there may be one.
     exhausted: Option<InputState>,
-    /// It was renamed: nobody will write to it for long.
+    /// True if it was renamed or deleted, so that writers will soon stop writing to it.
     pub(super) is_rotated: bool,
-    /// None of the names we look at is its own any more.
+    /// True if no path that matches the patterns refers to it any more.
     pub(super) is_gone: bool,
-    /// `RecordConsumer` in a batch: fewer after one was refused.
+    /// The most records in a batch; reduced after a batch was rejected.
     most: usize,
-    /// The next record was refused for ever, and is left out.
+    /// True if the next record was rejected permanently and is skipped.
     skips_one: bool,
 }
 
-/// What may be delivered.
+/// Records to be delivered, and the state of the file once they are.
 pub(super) struct Batch {
     pub(super) body: Bytes,
     pub(super) text: FileContent,
@@ -66,18 +66,18 @@ pub(super) struct Batch {
     before: Vec<u8>,
 }
 
-/// What a file has.
+/// The result of reading on in a file.
 pub(super) enum Next {
     Nothing,
-    /// Only the rest of a line that was refused; ask again.
+    /// Only the rest of a line that was rejected for its length; read again.
     Passed,
     Batch(Box<Batch>),
-    /// Something else than what was read from it.
+    /// The file no longer has the content that was read from it.
     Replaced,
 }
 
 impl TailedFile {
-    /// A file whose text is known as far as the chain.
+    /// Creates a file whose content was read up to the offset of `chain`.
     pub(super) fn new(
         id: FileId,
         pattern: usize,
@@ -105,7 +105,7 @@ impl TailedFile {
         })
     }
 
-    /// With the bytes that stand before the place.
+    /// Sets the bytes that precede the offset.
     pub(super) fn with_before(mut self, bytes: &[u8]) -> Self {
         self.before = end_of(bytes).to_vec();
         self
@@ -119,7 +119,7 @@ impl TailedFile {
         self.reader.is_packed()
     }
 
-    /// Sees whether it has changed; true when it has become shorter than what was read.
+    /// Checks whether the file has changed. Returns true if it is now shorter than the part that was read.
     pub(super) fn look(&mut self, now: Instant) -> io::Result<bool> {
         let metadata = self.reader.metadata()?;
         let stamp = stamp(&metadata);
@@ -128,12 +128,12 @@ impl TailedFile {
             self.changed = now;
             self.exhausted = None;
         }
-        // Nobody can open it any more by a name.
+        // It has no path left, so no new writer can open it.
         self.is_rotated |= metadata.nlink() == 0;
         Ok(!self.is_packed() && stamp.size < self.position())
     }
 
-    /// What is to be expected of it.
+    /// Returns the input state: whether more bytes may follow.
     fn after(&self, now: Instant, times: &Timeouts) -> InputState {
         let quiet = now.saturating_duration_since(self.changed);
         let is_over = (self.is_rotated || self.is_gone) && quiet >= times.rotated_linger;
@@ -144,34 +144,35 @@ impl TailedFile {
         }
     }
 
-    /// False when there is nothing to be read.
+    /// Returns false if there is nothing to read.
     pub(super) fn may_have_more(&self, now: Instant, times: &Timeouts) -> bool {
         let has_bytes = self.is_packed() || self.position() < self.stamp.size;
         has_bytes && self.exhausted != Some(self.after(now, times))
     }
 
-    /// True when nothing will ever come from it.
+    /// Returns true if it will never have another record.
     pub(super) fn is_finished(&self, now: Instant, times: &Timeouts) -> bool {
         self.after(now, times) == InputState::Ended && !self.may_have_more(now, times)
     }
 
-    /// True when all of it was read.
+    /// Returns true if all of it was read.
     pub(super) fn is_read(&self) -> bool {
         self.position() == self.stamp.size
     }
 
-    /// What it holds and was not delivered yet, in bytes; nobody knows that of an archive.
+    /// Returns the number of bytes not delivered yet; 0 for an archive, whose uncompressed size is unknown.
     pub(super) fn lag(&self) -> u64 {
         if self.is_packed() { 0 } else { self.stamp.size.saturating_sub(self.position()) }
     }
 
-    /// Reads what comes next: one more than the longest line, so that it is refused for its length.
+    /// Reads the next records. It reads slightly more than the longest line, so that a longer line is rejected for its
+    /// length.
     pub(super) fn next(&mut self, now: Instant, times: &Timeouts, longest_line: usize) -> io::Result<Next> {
         let known = if self.is_packed() { 0 } else { self.before.len() };
         let place = self.position() - known as u64;
         let mut read = self.reader.read(place, known + longest_line + LINE_SLACK_BYTES + 1)?;
         if !self.is_packed() {
-            // It may have been emptied while it was read.
+            // It may have been truncated while it was read.
             let is_shorter = self.reader.metadata()?.len() < place + read.bytes.len() as u64;
             if is_shorter || !read.bytes.starts_with(&self.before) {
                 return Ok(Next::Replaced);
@@ -179,7 +180,7 @@ impl TailedFile {
         }
         let after = if read.is_end { self.after(now, times) } else { InputState::MayGrow };
         let skipped = self.rest_of_long_line(read.bytes.get(known..).unwrap_or_default());
-        // The mark at the beginning is no part of the first record, but of what the text is known by.
+        // The byte order mark is part of the hashed content, but not of the first record.
         let bom = if self.position() == 0 && read.bytes.starts_with(BOM) { BOM.len() } else { 0 };
         read.bytes[..bom].fill(b' ');
         let found =
@@ -204,7 +205,7 @@ impl TailedFile {
         Ok(Next::Batch(Box::new(batch)))
     }
 
-    /// How much of these bytes belongs to a line that was refused for its length.
+    /// Returns the number of leading bytes that belong to a line that was rejected for its length.
     fn rest_of_long_line(&self, bytes: &[u8]) -> usize {
         if !self.text.in_long_line {
             return 0;
@@ -212,7 +213,7 @@ impl TailedFile {
         memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1)
     }
 
-    /// Goes on without having delivered anything; not durable, and need not be.
+    /// Advances past bytes without delivering them; this is not durable and need not be.
     fn pass_over(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -224,7 +225,7 @@ impl TailedFile {
         (self.chain, self.before) = (batch.chain, batch.before);
     }
 
-    /// The state after these bytes.
+    /// Returns a batch without a body, with the state after these bytes.
     fn batch(&self, bytes: &[u8], records: usize) -> Batch {
         let mut chain = self.chain.clone();
         chain.add(bytes);
@@ -239,7 +240,7 @@ impl TailedFile {
         Batch { body: Bytes::new(), text, records, chain, before }
     }
 
-    /// The batch is durable.
+    /// Advances to the state of a batch that is durable now.
     pub(super) fn delivered(&mut self, batch: Batch) {
         self.text = batch.text;
         self.chain = batch.chain;
@@ -249,14 +250,15 @@ impl TailedFile {
         self.exhausted = None;
     }
 
-    /// The batch will never be taken: try with less, and leave out a record that alone is refused. True when one is.
+    /// Handles a permanent rejection: the next batch is smaller, and a record that was rejected alone is skipped.
+    /// Returns true if one is skipped.
     pub(super) fn refused(&mut self, batch: &Batch) -> bool {
         self.skips_one = batch.records <= 1;
         self.most = (batch.records / 2).max(1);
         self.skips_one
     }
 
-    /// Begins anew: the file holds another text.
+    /// Starts over with a new content, because the file was replaced or truncated.
     pub(super) fn restart(&mut self, now: Instant) -> io::Result<()> {
         self.text = FileContent::new(&self.path, self.id.inode)?;
         self.chain = RollingHash::new();
@@ -267,9 +269,9 @@ impl TailedFile {
         Ok(())
     }
 
-    /// It has another name now.
+    /// Records that the file has another path now.
     pub(super) fn renamed(&mut self, path: PathBuf) {
-        // Back to the name of its family it is the one that is written to.
+        // Under the name in which its content was found first, it is the file that is written to.
         self.is_rotated = rotation::name_of(&path) != self.text.first_name;
         self.text.path.clone_from(&path);
         self.path = path;

@@ -1,9 +1,10 @@
-//! All files that are read, in rounds: see what is there, read a little of each, deliver it, note what became of it.
+//! Tails all files in rounds: discovers files, reads a batch from each, delivers the batches and records the results.
 //!
 //! What always holds:
-//! - A text is read in one file at a time: what may be a copy of a text that is being read waits until it is not.
-//! - A batch is noted when it is durable, and only then.
-//! - What is in memory is bounded: a window of each file of a round; and so is the number of open files.
+//! - A content is read from one file at a time: a possible copy of a content that is being read waits until that is
+//!   done.
+//! - The position after a batch is recorded only once the batch is durable.
+//! - Memory is bounded by one batch for each of a few files in a round; the number of open files is bounded too.
 
 use super::content_index::ContentIndex;
 use super::discovery::{DiscoveredFile, MAX_FILES, discover_files};
@@ -22,64 +23,64 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// `FileReceiver` that are open at once.
+/// The most files that are open at once.
 const MAX_OPEN_FILES: usize = 256;
-/// Batches on their way at once.
+/// The most batches that are delivered at once.
 const MAX_BATCHES: usize = 8;
 
-/// Where batches go: the seam where tests put another.
+/// The destination of batches, which tests replace.
 pub(super) trait DeliveryTarget {
-    /// Delivers requests, and tells what became of each.
+    /// Delivers requests and returns the result of each, in order.
     fn deliver(&mut self, requests: Vec<Request>) -> Vec<Result<IngestResponse, Rejection>>;
 
-    /// Where to count.
+    /// Returns the counters of the file receiver.
     fn counters(&self) -> &FileCounters;
 
-    /// Microseconds since 1970, now.
+    /// Returns the current time in microseconds since 1970.
     fn now(&self) -> i64;
 
-    /// A longer line is refused.
+    /// Returns the length of the longest line; longer ones are rejected.
     fn longest_line(&self) -> usize {
         classifier::Limits::DEFAULT.line_bytes
     }
 }
 
-/// How a round went.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollOutcome {
     /// There may be more.
     Busy,
-    /// Nothing was there.
+    /// There was nothing to read.
     Idle,
-    /// Come back then.
+    /// A batch was rejected; the next round starts after this time.
     Refused(Duration),
 }
 
-/// A file that may be a copy of a text that is being read.
+/// A file that may be a copy of a content that is being read.
 struct PendingCopy {
     stamp: FileStamp,
     text: u64,
     position: u64,
 }
 
-/// All files.
+/// The state of all files.
 pub(super) struct Tailer<D> {
     watches: Vec<FilePattern>,
     times: Timeouts,
     known: ContentIndex,
     pub(super) to: D,
     files: Vec<TailedFile>,
-    /// `FileReceiver` that were read, and are closed until they change.
+    /// Files that were read completely and are closed until they change.
     resting: HashMap<FileId, FileStamp>,
     waits: HashMap<FileId, PendingCopy>,
-    /// Archives, since when they are as they are.
+    /// Archives, and the time since which they have not changed.
     steady: HashMap<FileId, (FileStamp, Instant)>,
-    /// `FileReceiver` that could not be read, as they were, and when to try again if they stay so.
+    /// Files that could not be read, their stamps then, and the time to retry if they do not change before.
     troubled: HashMap<PathBuf, (FileStamp, Instant)>,
     matched: HashSet<u64>,
     next_look: Option<Instant>,
     next_save: Option<Instant>,
-    /// Whose turn it is.
+    /// The index of the file with which the next round begins.
     turn: usize,
     has_warned_of_many: bool,
     has_warned_of_save: bool,
@@ -106,7 +107,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         }
     }
 
-    /// One round.
+    /// Runs one round.
     pub(super) fn round(&mut self, now: Instant) -> PollOutcome {
         if self.next_look.is_none_or(|due| now >= due) {
             self.next_look = Some(now + self.times.discovery_interval);
@@ -125,7 +126,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         round
     }
 
-    /// Writes down how far everything was read.
+    /// Saves the positions of all contents in `files.json`.
     pub(super) fn save(&mut self) {
         match self.known.save() {
             Ok(()) => self.has_warned_of_save = false,
@@ -137,7 +138,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         }
     }
 
-    /// Sees which files there are.
+    /// Discovers the files that match, and opens those that are to be read.
     fn look(&mut self, now: Instant) {
         let found = discover_files(&self.watches);
         if found.len() == MAX_FILES && !self.has_warned_of_many {
@@ -151,15 +152,14 @@ impl<D: DeliveryTarget> Tailer<D> {
         self.steady.retain(|id, _| ids.contains(id));
         self.troubled.retain(|path, _| found.iter().any(|file| file.path == *path));
         let new = self.follow_names(found);
-        // First those that were read before, so that nothing is taken for a copy that is what it seems to be copied
-        // from.
+        // Files that were read before are opened first, so that an original is not taken for a copy of itself.
         let (old, new): (Vec<_>, Vec<_>) =
             new.into_iter().partition(|file| !self.known.of_inode(file.id.inode).is_empty());
         let waiting = old.into_iter().chain(new).filter(|file| !self.admit(file, now)).count();
         self.to.counters().waiting.set(waiting as u64);
     }
 
-    /// Notes under which names the open files are now; gives back the files that are not open.
+    /// Records the current paths of the open files; returns the files that are not open.
     fn follow_names(&mut self, found: Vec<DiscoveredFile>) -> Vec<DiscoveredFile> {
         let mut by_id: HashMap<FileId, DiscoveredFile> =
             found.iter().map(|file| (file.id, file.clone())).collect();
@@ -174,7 +174,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         found.into_iter().filter(|file| by_id.contains_key(&file.id)).collect()
     }
 
-    /// Opens a file if it is to be read now; false when it waits.
+    /// Opens a file if it is to be read now. Returns false if it has to wait.
     fn admit(&mut self, file: &DiscoveredFile, now: Instant) -> bool {
         if self.resting.get(&file.id) == Some(&file.stamp) {
             return true;
@@ -194,7 +194,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         }
     }
 
-    /// An archive may still be written.
+    /// Returns false while an archive may still be written.
     fn is_steady(&mut self, file: &DiscoveredFile, now: Instant) -> bool {
         if rotation::packing(&file.path).is_none() {
             return true;
@@ -206,7 +206,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         now.saturating_duration_since(since.1) >= self.times.archive_settle
     }
 
-    /// Makes room for one more file, if it can.
+    /// Returns true if one more file can be opened, which may close one that was read completely.
     fn has_room(&mut self) -> bool {
         if self.files.len() < MAX_OPEN_FILES {
             return true;
@@ -217,7 +217,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         true
     }
 
-    /// Finds out which text a file holds, and begins to read it; false when it waits.
+    /// Identifies the content of a file and begins to read it. Returns false if the file has to wait.
     fn open(&mut self, file: &DiscoveredFile, now: Instant) -> io::Result<bool> {
         let packing = rotation::packing(&file.path);
         let mut best: Option<(FileContent, _)> = None;
@@ -245,7 +245,7 @@ impl<D: DeliveryTarget> Tailer<D> {
             return Ok(true);
         }
         let Some(found) = self.look_for_copy(file, &mut reader)? else { return Ok(false) };
-        // An archive cannot be read backwards.
+        // An archive cannot be read backwards, so it is opened again.
         let reader = if packing.is_some() { FileReader::open(&file.path, packing)? } else { reader };
         let text = FileContent::new(&file.path, file.id.inode)?.at(&found.chain);
         if found.text.is_some() {
@@ -256,7 +256,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         Ok(true)
     }
 
-    /// How much of a file was read in another one; none while that is being read.
+    /// Returns how much of a file was already read from another one; `None` while that one is still being read.
     fn look_for_copy(
         &mut self,
         file: &DiscoveredFile,
@@ -273,7 +273,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         let found = content_match::by_content(reader, self.known.kin_of(&file.path))?;
         let Some(text) = found.text else { return Ok(Some(found)) };
         let position = self.known.get(text).map_or(0, |text| text.state.offset);
-        // A copy of what was read already has nothing to wait for.
+        // A copy of content that was read completely has nothing to wait for.
         let has_more = found.chain.offset() < file.stamp.size || rotation::packing(&file.path).is_some();
         if has_more && self.is_live(text) {
             self.waits.insert(file.id, PendingCopy { stamp: file.stamp, text, position });
@@ -282,13 +282,13 @@ impl<D: DeliveryTarget> Tailer<D> {
         Ok(Some(found))
     }
 
-    /// True while a file is there in which this text is read.
+    /// Returns true while a file exists from which this content is being read.
     fn is_live(&self, id: u64) -> bool {
         let Some(text) = self.known.get(id).filter(|text| !text.let_go) else { return false };
         self.matched.contains(&text.inode) || self.files.iter().any(|file| file.text.id == id)
     }
 
-    /// Sees what has changed in the open files, and closes those that are done.
+    /// Checks the open files for changes, and closes those that are finished.
     fn check(&mut self, now: Instant) {
         for place in (0..self.files.len()).rev() {
             match self.files[place].look(now) {
@@ -323,7 +323,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         self.resting.insert(file.id, file.stamp);
     }
 
-    /// A file holds something else than what was read from it.
+    /// Starts over with a file that no longer has the content that was read from it.
     fn restart(&mut self, place: usize, now: Instant) {
         self.to.counters().truncations.add(1);
         let file = &mut self.files[place];
@@ -338,7 +338,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         self.trouble(&file.path, file.stamp, error, now);
     }
 
-    /// Says once that a file cannot be read; it is tried again after a while, or when it has changed.
+    /// Logs once that a file cannot be read. It is tried again after a while, or when it has changed.
     fn trouble(&mut self, path: &Path, stamp: FileStamp, error: &io::Error, now: Instant) {
         self.to.counters().unreadable.add(1);
         if self.troubled.insert(path.to_owned(), (stamp, now + self.times.retry_interval)).is_none() {
@@ -347,7 +347,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         }
     }
 
-    /// Reads a batch of each file whose turn it is; also tells whether there is more.
+    /// Reads a batch from each file in turn. Also returns true if there may be more to read.
     fn gather(&mut self, now: Instant) -> (Vec<(usize, Batch)>, bool) {
         let mut batches = Vec::new();
         let mut is_busy = false;
@@ -376,7 +376,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         }
         self.turn = batches.last().map_or(0, |(place, _)| place + 1);
         if !troubles.is_empty() {
-            // Places change now, so what was read is read once more.
+            // Removing files changes the indexes, so the batches are discarded and read again.
             batches.clear();
             is_busy = true;
         }
@@ -402,7 +402,7 @@ impl<D: DeliveryTarget> Tailer<D> {
         round
     }
 
-    /// Notes what became of a batch; says how long to wait if it is to be tried again.
+    /// Records the result of a batch. Returns the pause before the next attempt if it was rejected for now.
     fn settle(
         &mut self,
         place: usize,

@@ -1,5 +1,5 @@
-//! `FileReceiver` that live as log files do, read in rounds whose time the test makes: every line comes once, whatever
-//! happens.
+//! Tests with files that change as log files do, read in rounds with a simulated clock: every line must be stored
+//! exactly once, whatever happens.
 
 mod archives;
 mod failures;
@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// What was delivered, by all tailers of a bench.
+/// Everything that all tailers of a bench delivered.
 #[derive(Default)]
 struct Store {
     lines: Vec<String>,
@@ -24,10 +24,10 @@ struct Store {
     positions: Vec<Position>,
 }
 
-/// What is refused, by its body.
+/// A function that returns the rejection of a body, or `None` to accept it.
 type Refuses = fn(&[u8]) -> Option<Rejection>;
 
-/// A pipeline that keeps lines, and refuses what it is told to.
+/// A pipeline that keeps lines, and rejects the bodies that it is configured to reject.
 #[derive(Clone, Default)]
 struct Fake {
     store: Arc<Mutex<Store>>,
@@ -62,7 +62,7 @@ impl DeliveryTarget for Fake {
     }
 }
 
-/// A folder of logs with a tailer on it.
+/// A directory of logs and a tailer that reads them.
 struct Bench {
     folder: tempfile::TempDir,
     to: Fake,
@@ -82,7 +82,7 @@ impl Bench {
         self.folder.path().join("logs").join(name)
     }
 
-    /// Adds to a file, which is made if need be.
+    /// Appends to a file, and creates it if necessary.
     fn append(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let mut file = fs::File::options().create(true).append(true).open(self.path(name)).unwrap();
         file.write_all(bytes.as_ref()).unwrap();
@@ -104,7 +104,7 @@ impl Bench {
         fs::remove_file(self.path(name)).unwrap();
     }
 
-    /// Lets so many seconds pass, and reads whatever there is each second.
+    /// Advances the clock by `seconds`, and reads all new input each second.
     fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
@@ -112,19 +112,19 @@ impl Bench {
         }
     }
 
-    /// Ends without a word, and begins again with what the log knows.
+    /// Drops the tailer without saving, and starts another with the positions of the WAL.
     fn crash(&mut self) {
         self.tailer = tailer(self.folder.path(), &self.to);
     }
 
-    /// Ends as it should, and begins again, when the log has forgotten everything.
+    /// Saves and stops the tailer, and starts another after the WAL has lost all positions.
     fn stop_for_long(&mut self) {
         self.tailer.save();
         self.to.store.lock().unwrap().positions.clear();
         self.crash();
     }
 
-    /// Checks that these lines were stored, once each, in whatever order.
+    /// Checks that exactly these lines were stored, once each, in any order.
     #[track_caller]
     fn stored(&self, expected: &[&str]) {
         let mut lines = self.to.store.lock().unwrap().lines.clone();
@@ -142,7 +142,7 @@ fn tailer(folder: &Path, to: &Fake) -> Tailer<Fake> {
     Tailer::new(vec![FilePattern { pattern, service: None }], Timeouts::default(), known, to.clone())
 }
 
-/// Numbered lines, long enough that a few make a kibibyte.
+/// Returns numbered lines, long enough that a few fill a kibibyte.
 fn numbered(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("line {number} {}", "x".repeat(100))).collect()
 }

@@ -1,4 +1,4 @@
-//! Archives: read once, and not at all when what they hold was read before.
+//! Tests of archives: they are read once, and not at all if their content was read before.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn an_archive_that_was_interrupted_goes_on() {
     bench.stored(&all(&lines));
 }
 
-/// What logrotate does with `compress`: renamed, packed, deleted.
+/// Does what logrotate does with `compress`: the file is renamed, compressed and deleted.
 #[test]
 fn an_archive_of_what_was_read_is_not_read_again() {
     for (text, size) in [("one\n".to_owned(), 1), (joined(&numbered(0..5000)), 5000)] {
@@ -71,7 +71,7 @@ fn an_archive_of_what_was_read_is_not_read_again() {
     }
 }
 
-/// All at once while we are away: the archive has lines that we did not see.
+/// The file is rotated and compressed while the tailer is stopped: the archive has lines that were not read yet.
 #[test]
 fn an_archive_completes_what_was_read() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! When it does not go smoothly: rejections, files that cannot be read, more files than may be open.
+//! Tests of failures: rejections, files that cannot be read, more files than may be open.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_record_that_is_refused_for_ever_costs_only_itself() {
 #[test]
 fn a_file_that_cannot_be_read_is_tried_again() {
     let mut bench = Bench::new();
-    // Even root cannot read a link to nowhere, and a folder is no file.
+    // Even root cannot read a dangling link, and a directory is not a file.
     fs::create_dir(bench.path("folder.log")).unwrap();
     std::os::unix::fs::symlink(bench.path("later"), bench.path("link.log")).unwrap();
     bench.append("a.log.gz", "not gzip at all");

@@ -1,4 +1,4 @@
-//! Lines as they come: whole, in halves, too long, and JSON over several of them.
+//! Tests of lines: complete, partial, too long, and JSON over several lines.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn half_a_line_is_waited_for() {
     bench.append("a.log", "o\n");
     bench.pass(1);
     bench.stored(&["one", "two"]);
-    // Whole JSON needs no newline after a while; what comes later is a line of its own.
+    // Complete JSON needs no newline after a while; bytes that follow later are a separate line.
     bench.append("a.log", r#"{"a":1}"#);
     bench.pass(3);
     bench.stored(&["one", "two"]);

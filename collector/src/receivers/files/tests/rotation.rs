@@ -1,4 +1,4 @@
-//! What is done to log files: renamed, copied and emptied, deleted, replaced; with and without us.
+//! Tests of log files that are renamed, copied and truncated, deleted or replaced, while the tailer runs or is stopped.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn a_renamed_file_is_read_to_its_end_and_not_again() {
     bench.append("a.log", "four\n");
     bench.pass(2);
     bench.stored(&["one", "two", "three", "four"]);
-    // Whoever writes may keep the old file open for a while.
+    // The writer may keep the old file open for a while.
     bench.append("a.log.1", "five\n");
     bench.pass(1);
     bench.crash();
@@ -58,7 +58,7 @@ fn an_emptied_file_begins_anew() {
     bench.pass(1);
     bench.append("a.log", "three\n");
     bench.pass(1);
-    // Emptied and grown past the old place before anyone looked.
+    // The file is truncated and grows past the old offset before the next round.
     bench.empty("a.log");
     bench.append("a.log", "four\nfive\nsix\n");
     bench.pass(1);
@@ -69,7 +69,7 @@ fn an_emptied_file_begins_anew() {
     assert_eq!(bench.to.counters.truncations.get(), 2);
 }
 
-/// In every order of what we see: before the copy, between copy and truncation, after both; with a crash or without.
+/// Rounds run before the copy, between copy and truncation, or after both; with a crash or without.
 #[test]
 fn a_copy_of_an_emptied_file_is_not_read_again_and_completes_it() {
     for (sees_copy, crashes, unread) in
@@ -104,8 +104,8 @@ fn a_copy_of_an_emptied_file_is_not_read_again_and_completes_it() {
     }
 }
 
-/// Lines that were written between the copy and the truncation are in no file; that we read them does not make the
-/// copy another text.
+/// Lines that were written between the copy and the truncation are in no file any more. The tailer has read them, and
+/// must still recognize the copy.
 #[test]
 fn a_copy_that_is_shorter_than_what_was_read_is_known() {
     let mut bench = Bench::new();
@@ -142,7 +142,7 @@ fn what_happens_while_we_are_away_is_found_out() {
     bench.stored(&all(&lines));
 }
 
-/// As `rsync` and editors do: a new file under the old name, with all that was there and more.
+/// `rsync` and editors write a new file under the old name, with the old content and more.
 #[test]
 fn a_file_that_was_replaced_by_a_longer_one_goes_on() {
     let mut bench = Bench::new();
@@ -155,7 +155,7 @@ fn a_file_that_was_replaced_by_a_longer_one_goes_on() {
     bench.stored(&all(&lines));
 }
 
-/// Many logs begin alike: what only begins like another is not taken for it.
+/// Many logs begin alike: a file that only begins like another is not taken for it.
 #[test]
 fn logs_that_begin_alike_are_different_logs() {
     let mut bench = Bench::new();
@@ -171,7 +171,7 @@ fn logs_that_begin_alike_are_different_logs() {
     bench.stored(&["started", "started", "started", "started", "more"]);
 }
 
-/// The number of a deleted file is given to the next one, smaller or larger.
+/// The inode of a deleted file is reused for the next one, whether smaller or larger.
 #[test]
 fn a_number_that_is_given_again_does_not_confuse() {
     for (first, second) in [("one\ntwo\nthree\n", "four\n"), ("one\n", "two\nthree\nfour\n")] {
@@ -179,7 +179,7 @@ fn a_number_that_is_given_again_does_not_confuse() {
         bench.append("a.log", first);
         bench.pass(1);
         bench.tailer.save();
-        // The same number for certain: the file is rewritten while we are away.
+        // The file is rewritten while the tailer is stopped, so that it certainly has the same inode.
         bench.empty("a.log");
         bench.append("a.log", second);
         bench.crash();
