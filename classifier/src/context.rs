@@ -1,8 +1,9 @@
-//! Where a record says who, what, where and when: the usual names of context fields, and one pass over an
-//! object that sorts its fields into slots.
+//! The context fields of a record and their usual names, with one pass over an object that sorts its fields
+//! into slots.
 //!
-//! Names are data: [`FIELD_NAMES`] lists each known key with the slot it fills, operators add their own. Of
-//! several names for the same thing the one listed first wins, whatever the order in the record.
+//! Names are data: [`FIELD_NAMES`] lists each known key with the slot that it fills, and operators add their
+//! own. Of several names for the same field the one listed first takes precedence, whatever the order in the
+//! record.
 
 use crate::json::{Json, TapeOffset};
 use crate::name_table::NameTable;
@@ -48,10 +49,10 @@ pub(crate) const FIELD_COUNT: usize = ContextField::ALL.len();
 /// The context fields of a record, as written.
 pub(crate) type ContextFields<'t> = [Option<Json<'t>>; FIELD_COUNT];
 
-/// Of a record that says nothing.
+/// The context fields of a record that has none.
 pub(crate) static EMPTY_FIELDS: ContextFields<'static> = [None; FIELD_COUNT];
 
-/// The keys that make up envelopes, and those that loggers wrap them in.
+/// The keys that make up envelopes, and those under which loggers wrap them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnvelopeKey {
     Success,
@@ -85,18 +86,18 @@ pub(crate) enum EnvelopeKey {
 }
 
 impl EnvelopeKey {
-    /// A part that is worth keeping as an attribute when it is a plain text or a number.
+    /// The keys that are worth keeping as attributes if the value is a plain text or a number.
     const ATTRIBUTES: [Self; 7] =
         [Self::Id, Self::Msg, Self::Message, Self::Event, Self::Type, Self::Role, Self::TaskId];
 }
 
 const ENVELOPE_KEY_COUNT: usize = EnvelopeKey::TaskId as usize + 1;
 
-/// What a key is to us; a few are two things.
+/// The roles of a key; a few keys have both.
 #[derive(Debug, Clone, Copy)]
 struct KeyRole {
     envelope_key: Option<EnvelopeKey>,
-    /// The field, and its rank among the names of that field: the lowest wins.
+    /// The context field, and the key's rank among the names of that field: the lowest wins.
     field: Option<(ContextField, u8)>,
 }
 
@@ -131,7 +132,7 @@ const ENVELOPE_KEY_NAMES: [(&str, EnvelopeKey); ENVELOPE_KEY_COUNT] = [
     ("taskId", EnvelopeKey::TaskId),
 ];
 
-/// Other spellings of the same parts: dumps of Python objects write `snake_case`.
+/// Other spellings of the same keys: dumps of Python objects write `snake_case`.
 const ENVELOPE_KEY_ALIASES: [(&str, EnvelopeKey); 4] = [
     ("is_error", EnvelopeKey::IsError),
     ("structured_content", EnvelopeKey::StructuredContent),
@@ -139,7 +140,7 @@ const ENVELOPE_KEY_ALIASES: [(&str, EnvelopeKey); 4] = [
     ("task_id", EnvelopeKey::TaskId),
 ];
 
-/// The usual names of context fields, best first.
+/// The usual names of context fields, in order of preference.
 const FIELD_NAMES: [(ContextField, &[&str]); FIELD_COUNT] = [
     (ContextField::Time, &["timestamp", "time", "ts", "@timestamp"]),
     (
@@ -190,21 +191,21 @@ const FIELD_NAMES: [(ContextField, &[&str]); FIELD_COUNT] = [
     (ContextField::Dialect, &["dialect"]),
 ];
 
-/// The usual names of a field, best first.
+/// Returns the usual names of a field, in order of preference.
 pub(crate) fn default_names(field: ContextField) -> impl Iterator<Item = &'static str> {
     FIELD_NAMES[field as usize].1.iter().copied()
 }
 
-/// HTTP verbs stand in `method` of access logs; they are no operations.
+/// The HTTP verbs, which access logs write under `method`. They are not operations.
 const HTTP_VERBS: [&str; 9] =
     ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE"];
 
-/// Every key we know, with what it is to us.
+/// Every known key with its roles.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyNames(NameTable<KeyRole>);
 
 impl KeyNames {
-    /// The usual names, and an operator's own before them.
+    /// Creates the table from the usual names and those of the operator, which take precedence.
     pub(crate) fn new(operator_names: &[(String, ContextField)]) -> Self {
         let spellings = ENVELOPE_KEY_NAMES.into_iter().chain(ENVELOPE_KEY_ALIASES);
         let envelope_keys = spellings.map(|(name, envelope_key)| {
@@ -226,7 +227,8 @@ impl KeyNames {
         Self(names)
     }
 
-    /// True for a field that nothing else reads, or that says something beside the envelope.
+    /// Reports whether a field is kept as an attribute: no other part of the classifier reads it, or it adds
+    /// to the envelope.
     pub(crate) fn is_attribute(&self, key: &str, value: Json<'_>) -> bool {
         match self.0.get(key) {
             None => key != "details" && !value.is_null(),
@@ -272,23 +274,24 @@ impl KeyNames {
     }
 }
 
-/// Operations are hardly ever written in capitals, so one look is enough for most.
+/// Reports whether a text is an HTTP verb. Operations rarely start with a capital, so one check rules out
+/// most.
 fn is_http_verb(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase()) && HTTP_VERBS.contains(&text)
 }
 
-/// A value that can be what its name promises; another name may still have one.
+/// Reports whether a value is valid for its field. If not, another name of the field may have a valid one.
 fn is_usable(field: ContextField, key: &str, value: Json<'_>) -> bool {
     match field {
         ContextField::Operation => value.as_str().is_some_and(|text| key != "method" || !is_http_verb(text)),
         ContextField::HttpStatus => http_status(value).is_some(),
-        // A bare number under this name may be seconds or nanoseconds.
+        // A bare number under this name may be in seconds or nanoseconds.
         ContextField::Duration => key != "duration" || value.as_str().and_then(millis_with_unit).is_some(),
         _ => true,
     }
 }
 
-/// A duration that is written with its unit, in milliseconds: `3ms`, `1.5s`, `2m`.
+/// Parses a duration with its unit, `3ms`, `1.5s` or `2m`, into milliseconds.
 pub(crate) fn millis_with_unit(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 8] = [
         ("ms", 1.0),
@@ -307,33 +310,33 @@ pub(crate) fn millis_with_unit(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number * factor)
 }
 
-/// An HTTP status, written as a number or as its digits.
+/// Returns an HTTP status that is written as a number or as a text of digits.
 pub(crate) fn http_status(value: Json<'_>) -> Option<u16> {
     let number = value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())?;
     u16::try_from(number).ok().filter(|status| (100..=599).contains(status))
 }
 
-/// The fields of one object, by what they are to us.
+/// The fields of one object, sorted by role.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedObject<'t> {
     /// The object itself.
     pub(crate) json: Json<'t>,
-    /// There are keys that are nothing to us.
+    /// True if there are unknown keys.
     has_unknown_keys: bool,
-    /// There are context fields.
+    /// True if there are context fields.
     has_context_fields: bool,
     envelope_keys: [Option<TapeOffset>; ENVELOPE_KEY_COUNT],
     pub(crate) fields: ContextFields<'t>,
 }
 
 impl<'t> IndexedObject<'t> {
-    /// The value of a part that is there and not null.
+    /// Returns the value of a key that is present and not null.
     #[inline]
     pub(crate) fn get(&self, key: EnvelopeKey) -> Option<Json<'t>> {
         self.json.value_at(self.envelope_keys[key as usize]?)
     }
 
-    /// True when the object may have attributes.
+    /// Reports whether the object may have attributes.
     pub(crate) fn has_attributes(&self) -> bool {
         self.has_unknown_keys
             || EnvelopeKey::ATTRIBUTES.into_iter().any(|key| self.envelope_keys[key as usize].is_some())
@@ -344,8 +347,8 @@ impl<'t> IndexedObject<'t> {
     }
 }
 
-/// What an outer record says holds; an inner one fills the gaps. Hardly ever do both say something, so
-/// hardly ever is anything copied.
+/// Merges the context fields of an object into those of the outer record, which take precedence. Both rarely
+/// have fields, so a copy is rarely made.
 pub(crate) fn merge_fields<'s, 't>(
     outer: &'s ContextFields<'t>,
     inner: &'s IndexedObject<'t>,

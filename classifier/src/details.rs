@@ -1,10 +1,10 @@
-//! The fields of `details` that mean something to us, found in one pass.
+//! The known fields of `details` objects, found in one pass.
 
 use crate::json::{Json, TapeOffset};
 use crate::name_table::NameTable;
 use std::sync::LazyLock;
 
-/// A field with a meaning. Fields that rank among each other stand in the order of preference.
+/// A known field. Fields that are alternatives to each other are listed in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DetailKey {
     Success,
@@ -40,7 +40,7 @@ pub(crate) enum DetailKey {
 }
 
 impl DetailKey {
-    /// What every error is made of.
+    /// Reports whether a field is a standard part of an error.
     fn is_error_part(self) -> bool {
         matches!(
             self,
@@ -106,21 +106,21 @@ const KEY_NAMES: [(&str, DetailKey); 49] = [
 static KEY_TABLE: LazyLock<NameTable<DetailKey>> =
     LazyLock::new(|| NameTable::new(KEY_NAMES.map(|(name, key)| (name.to_owned(), key))));
 
-/// The meaningful fields of an object.
+/// The known fields of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Details<'t> {
     object: Json<'t>,
     offsets: [Option<TapeOffset>; KEY_COUNT],
-    /// There are fields beside those that make up an error.
+    /// True if there are fields other than the standard parts of an error.
     has_extra_fields: bool,
 }
 
 impl<'t> Details<'t> {
-    /// Nothing.
+    /// An object without fields.
     pub(crate) const EMPTY: Self =
         Self { object: Json::NULL, offsets: [None; KEY_COUNT], has_extra_fields: false };
 
-    /// Sorts the fields of an object, if it is one; those that are null do not count.
+    /// Sorts the fields of an object. Fields that are null, and values that are not objects, are ignored.
     pub(crate) fn read(object: Option<Json<'t>>) -> Self {
         let Some(object) = object else { return Self::EMPTY };
         let mut details = Self { object, ..Self::EMPTY };
@@ -137,7 +137,7 @@ impl<'t> Details<'t> {
         details
     }
 
-    /// The fields of an error object that are not already read as its parts.
+    /// Returns the fields of an error object that are not read as its standard parts.
     pub(crate) fn extra_fields(&self, object: Option<Json<'t>>) -> impl Iterator<Item = (&'t str, Json<'t>)> {
         let table = &*KEY_TABLE;
         object.filter(|_| self.has_extra_fields).into_iter().flat_map(Json::fields).filter(|(name, value)| {

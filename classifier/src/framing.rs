@@ -1,11 +1,11 @@
-//! What loggers and transports put around a reply: server-sent events, a prefix before JSON, the lines of
-//! agent hosts.
+//! The framing that loggers and transports put around a reply: server-sent events, a prefix before JSON, the
+//! lines of agent hosts.
 //!
-//! A text is only looked at here when it does not start like JSON, so lines of plain JSON pay nothing. The
-//! readers borrow from the text and decide nothing about failures: that is the envelope's part.
+//! Only a text that does not start like JSON is examined here, so lines of plain JSON cost nothing. The
+//! readers borrow from the text and do not judge failures; `envelope` does.
 //!
-//! Invariants: a prefix has a bounded number of parts, and at most a fixed number of places is tried for the
-//! start of JSON, so the work is linear in the length of the text.
+//! Invariants: a prefix has a bounded number of parts, and at most a fixed number of positions is tried for
+//! the start of JSON, so the work is linear in the length of the text.
 
 mod host_message;
 mod prefix;
@@ -15,15 +15,15 @@ pub(crate) use host_message::{HostMessage, HostOutcome};
 pub(crate) use prefix::Prefix;
 pub(crate) use server_sent_events::{for_each_event, is_server_sent_events};
 
-/// How many places are tried for the start of JSON.
+/// The maximum number of positions that are tried for the start of JSON.
 const MAX_JSON_STARTS: usize = 4;
 
-/// Splits a text before the JSON object or array that ends it, or nearly does.
+/// Splits a text into a non-blank prefix and the JSON object or array that follows it.
 pub(crate) fn split_json(text: &str) -> Option<(&str, &str)> {
     json_candidates(text).find(|(before, _)| !before.trim().is_empty())
 }
 
-/// The places at which JSON may start after a prefix, each with what comes before it.
+/// Returns the candidates for JSON after a prefix, each with the text before it.
 pub(crate) fn json_candidates(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let end = text.rfind(['}', ']']).map_or(0, |at| at + 1);
     let body = &text[..end];
@@ -33,7 +33,8 @@ pub(crate) fn json_candidates(text: &str) -> impl Iterator<Item = (&str, &str)> 
         .map(move |at| (&text[..at], &body[at..]))
 }
 
-/// `{"`, `{\"`, `{}`, `[{`: what JSON of ours starts with, rather than a log's `[info]` or a format's `{0}`.
+/// Reports whether bytes start like the JSON of a reply, `{"`, `{\"` or `[{"`, rather than a log's `[info]`
+/// or a format's `{0}`.
 fn opens_json(bytes: &[u8]) -> bool {
     let mut rest = bytes[1..].iter().filter(|byte| !byte.is_ascii_whitespace());
     match (bytes[0], rest.next()) {
@@ -43,7 +44,8 @@ fn opens_json(bytes: &[u8]) -> bool {
     }
 }
 
-/// JSON that was escaped once more: `{\"jsonrpc\":\"2.0\"}`. None when there is nothing to undo.
+/// Unescapes JSON that was escaped twice: `{\"jsonrpc\":\"2.0\"}`. Returns `None` if there is nothing to
+/// unescape.
 pub(crate) fn unescape_json(json: &str) -> Option<String> {
     if !json.starts_with("{\\\"") && !json.starts_with("[{\\\"") {
         return None;

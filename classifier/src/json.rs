@@ -1,11 +1,11 @@
 //! JSON as a flat tape: one parse, no tree, no copies of strings.
 //!
 //! [`Parser`] copies a document once into a padded buffer that it keeps, lets `simd-json` unescape it in
-//! place, and hands out [`Json`]: a cheap, borrowed view of one value on the tape. A subtree is a slice,
-//! so skipping one costs nothing.
+//! place, and provides [`Json`]: a cheap, borrowed view of one value on the tape. A subtree is a slice, so
+//! skipping one costs nothing.
 //!
-//! What always holds: depth is bounded while parsing, so recursion over a [`Json`] is too; of repeated
-//! keys the last one counts, as in the parsers that most senders use.
+//! Invariants: depth is bounded while parsing, so recursion over a [`Json`] is bounded too; if a key is
+//! repeated, the last value counts, as in the parsers that most senders use.
 
 mod lone_surrogates;
 mod oversized_numbers;
@@ -25,12 +25,12 @@ use std::num::NonZeroU32;
 pub(crate) struct Json<'t>(&'t [Node<'t>]);
 
 impl Json<'_> {
-    /// A value that is not there.
+    /// A missing value, which reads as `null`.
     pub(crate) const NULL: Self = Json(&[]);
 }
 
 impl<'t> Json<'t> {
-    /// True when both are the same place on the same tape.
+    /// Reports whether both are the same node of the same tape.
     pub(crate) fn is_same_node(self, other: Self) -> bool {
         std::ptr::eq(self.0, other.0)
     }
@@ -39,7 +39,7 @@ impl<'t> Json<'t> {
         self.0.first().copied().unwrap_or(Node::Static(StaticNode::Null))
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     #[must_use]
     pub(crate) fn as_str(self) -> Option<&'t str> {
         match self.node() {
@@ -48,7 +48,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// A boolean; the words `true` and `false` count, since some emitters quote them.
+    /// Returns a boolean; the texts `true` and `false` count, since some emitters quote them.
     #[must_use]
     pub(crate) fn as_bool(self) -> Option<bool> {
         match self.node() {
@@ -59,7 +59,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// A whole number, also when it is written `404.0`.
+    /// Returns a whole number, even if it is written `404.0`.
     #[must_use]
     pub(crate) fn as_i64(self) -> Option<i64> {
         match self.node() {
@@ -70,7 +70,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Any number.
+    /// Returns a number of any kind.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub(crate) fn as_f64(self) -> Option<f64> {
@@ -82,37 +82,37 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// True for `null` alone.
+    /// Reports whether the value is `null`.
     #[must_use]
     pub(crate) fn is_null(self) -> bool {
         matches!(self.node(), Node::Static(StaticNode::Null))
     }
 
-    /// True for an object.
+    /// Reports whether the value is an object.
     #[must_use]
     pub(crate) fn is_object(self) -> bool {
         matches!(self.node(), Node::Object { .. })
     }
 
-    /// True for an array.
+    /// Reports whether the value is an array.
     #[must_use]
     pub(crate) fn is_array(self) -> bool {
         matches!(self.node(), Node::Array { .. })
     }
 
-    /// The fields of an object in the order written; none for any other value.
+    /// Returns the fields of an object in document order; empty for any other value.
     #[must_use]
     pub(crate) fn fields(self) -> Fields<'t> {
         Fields(if self.is_object() { &self.0[1..] } else { &[] })
     }
 
-    /// The elements of an array; none for any other value.
+    /// Returns the elements of an array; empty for any other value.
     #[must_use]
     pub(crate) fn items(self) -> Items<'t> {
         Items(if self.is_array() { &self.0[1..] } else { &[] })
     }
 
-    /// The value that stands at a place of this object.
+    /// Returns the value at an offset of this object.
     #[must_use]
     #[inline]
     pub(crate) fn value_at(self, offset: TapeOffset) -> Option<Json<'t>> {
@@ -120,7 +120,7 @@ impl<'t> Json<'t> {
         split_value(rest).map(|(value, _)| value)
     }
 
-    /// The value of a field; the last one when the key is repeated.
+    /// Returns the value of a field; the last one if the key is repeated.
     #[must_use]
     pub(crate) fn get(self, key: &str) -> Option<Json<'t>> {
         let mut found = None;
@@ -132,13 +132,13 @@ impl<'t> Json<'t> {
         found
     }
 
-    /// The value of a field that is there and not `null`.
+    /// Returns the value of a field that is present and not `null`.
     #[must_use]
     pub(crate) fn present(self, key: &str) -> Option<Json<'t>> {
         self.get(key).filter(|value| !value.is_null())
     }
 
-    /// The value at a dotted path; a key that itself holds the dots wins.
+    /// Returns the value at a dotted path; a key that itself contains the dots takes precedence.
     #[must_use]
     pub(crate) fn path(self, path: &str) -> Option<Json<'t>> {
         if let Some(value) = self.get(path) {
@@ -148,7 +148,7 @@ impl<'t> Json<'t> {
         self.get(head)?.path(rest)
     }
 
-    /// The scalar on the tape, for writing it out again.
+    /// Returns the value as a scalar, for writing it out again.
     pub(crate) fn scalar(self) -> Option<Scalar<'t>> {
         match self.node() {
             Node::String(text) => Some(Scalar::Text(text)),
@@ -162,7 +162,7 @@ impl<'t> Json<'t> {
     }
 }
 
-/// One value that stands in no document.
+/// A scalar value that belongs to no document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScalarNode<'t>(Node<'t>);
 
@@ -190,12 +190,12 @@ impl<'t> ScalarNode<'t> {
     }
 }
 
-/// Where the value of a field stands within its object: a quarter of the size of a [`Json`], for tables of
-/// many fields.
+/// The offset of a field's value within its object: a quarter of the size of a [`Json`], for tables of many
+/// fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TapeOffset(NonZeroU32);
 
-/// A value that is neither object nor array.
+/// A value that is neither an object nor an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'t> {
     Text(&'t str),
@@ -206,7 +206,7 @@ pub(crate) enum Scalar<'t> {
     Null,
 }
 
-/// The whole number a float stands for, when it stands for one exactly.
+/// Returns the integer that a float represents exactly, if there is one.
 #[allow(clippy::cast_possible_truncation)]
 pub(crate) fn exact_integer(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -238,11 +238,11 @@ impl<'t> Iterator for Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// Each field with the place of its value.
+    /// Returns each field with the offset of its value.
     #[inline]
     pub(crate) fn with_offsets(self) -> impl Iterator<Item = (&'t str, Json<'t>, TapeOffset)> {
         let mut fields = self;
-        // The object itself comes first, then a key: no value stands at zero.
+        // The object itself and the first key precede every value, so no value has offset zero.
         let mut index = 1;
         std::iter::from_fn(move || {
             let (key, value) = fields.next()?;
@@ -268,9 +268,9 @@ impl<'t> Iterator for Items<'t> {
     }
 }
 
-/// Parses documents one after another into the same buffers.
+/// A parser that reuses its buffers for one document after another.
 pub(crate) struct Parser {
-    /// The document, unescaped in place, then the padding that SIMD loads may read past its end.
+    /// The document, unescaped in place, followed by the padding that SIMD loads may read past its end.
     input: Vec<u8>,
     buffers: Buffers,
     /// Empty between documents; kept for its allocation.
@@ -282,7 +282,8 @@ impl Parser {
         Self { input: Vec::new(), buffers: Buffers::with_max_depth(1024, max_depth), tape: Tape(Vec::new()) }
     }
 
-    /// Parses one document and lets `read` look at it.
+    /// Parses one document and calls `read` with it. A document that is not JSON is parsed again after its
+    /// lone surrogates and oversized numbers are repaired.
     pub(crate) fn parse<R>(
         &mut self,
         text: &[u8],
@@ -300,7 +301,7 @@ impl Parser {
         }
     }
 
-    /// `read` is taken only when the document is JSON.
+    /// Parses a document without repairs; takes `read` only if the document is JSON.
     fn parse_strictly<R>(
         &mut self,
         text: &[u8],
@@ -321,8 +322,8 @@ impl Parser {
         result
     }
 
-    /// Lets `fill` put the fields of an object on the tape, then `read` look at it; `None` when `fill`
-    /// returns false.
+    /// Calls `fill` to put the fields of an object on the tape, then `read` with the object; returns `None`
+    /// if `fill` returns false.
     pub(crate) fn build_object<'l, R>(
         &mut self,
         fill: impl FnOnce(&mut ObjectBuilder<'l>) -> bool,
@@ -335,7 +336,7 @@ impl Parser {
     }
 }
 
-/// An object that is put on a tape field by field, from a text that is not JSON.
+/// A builder that puts an object on a tape field by field, from a text that is not JSON.
 pub(crate) struct ObjectBuilder<'l>(Tape<'l>);
 
 impl<'l> ObjectBuilder<'l> {

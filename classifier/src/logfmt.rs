@@ -1,12 +1,13 @@
 //! Logfmt: `level=INFO msg="tool call" tool=echo status=401`.
 //!
-//! A line is put on a tape as the object it stands for, so that everything after this point knows one
-//! format only. Values stay texts, except whole numbers.
+//! A line is put on a tape as the equivalent JSON object, so that everything after this point handles a
+//! single format. Values stay texts, except whole numbers.
 
 use crate::json::ObjectBuilder;
 use std::mem;
 
-/// Puts the fields of a line on a tape; false when the line is not logfmt. `buffer` is as long as the line.
+/// Puts the fields of a line on a tape. Returns false if the line is not logfmt. `buffer` must be as long as
+/// the line.
 pub(crate) fn parse<'l>(line: &'l str, buffer: &'l mut [u8], object: &mut ObjectBuilder<'l>) -> bool {
     let mut buffer = UnescapeBuffer(buffer);
     let mut rest = line.trim();
@@ -32,7 +33,7 @@ pub(crate) fn parse<'l>(line: &'l str, buffer: &'l mut [u8], object: &mut Object
     !is_first
 }
 
-/// The fields of a line that opens with a few words; none when fields do not follow, or only one does.
+/// Returns the fields of a line that opens with a few words; `None` if fewer than two fields follow.
 pub(crate) fn skip_words(line: &str) -> Option<&str> {
     const MAX_WORDS: usize = 4;
     const MIN_FIELDS: usize = 2;
@@ -49,9 +50,9 @@ pub(crate) fn skip_words(line: &str) -> Option<&str> {
     None
 }
 
-/// White space: it ends a key or a bare value.
+/// The class of white space, which ends a key or a bare value.
 const WHITESPACE: u8 = 1;
-/// What keys are made of.
+/// The class of bytes that keys consist of.
 const KEY: u8 = 2;
 
 const BYTE_CLASS: [u8; 256] = {
@@ -78,7 +79,7 @@ fn is_key(key: &str) -> bool {
         && key.bytes().all(|byte| is_class(KEY, byte))
 }
 
-/// Puts one field on the tape and returns what follows its value.
+/// Puts one field on the tape and returns the text after its value.
 fn push_field<'l>(
     object: &mut ObjectBuilder<'l>,
     key: &'l str,
@@ -100,31 +101,32 @@ fn push_field<'l>(
     rest
 }
 
-/// A number that is written like one: identifiers may be longer, or start with a zero.
+/// Parses a whole number. Longer digit strings and those with a leading zero are identifiers.
 fn parse_integer(text: &str) -> Option<u64> {
     const MAX_DIGITS: usize = 15;
     let is_short = (1..=MAX_DIGITS).contains(&text.len()) && (text == "0" || !text.starts_with('0'));
     (is_short && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
-/// Where a quoted value ends, and whether there are escapes in it.
+/// Returns the position where a quoted value ends, and true if the value has escapes.
 fn find_closing_quote(text: &str) -> (usize, bool) {
     let mut from = 0;
     while let Some(at) = memchr::memchr2(b'"', b'\\', &text.as_bytes()[from..]) {
         if text.as_bytes()[from + at] == b'"' {
             return (from + at, from > 0);
         }
-        // An escape covers what follows it.
+        // An escape covers the byte after it.
         from = (from + at + 2).min(text.len());
     }
     (text.len(), from > 0)
 }
 
-/// Where values go that do not stand in the line as they are meant, one after another.
+/// The buffer for unescaped values, one after another.
 struct UnescapeBuffer<'l>(&'l mut [u8]);
 
 impl<'l> UnescapeBuffer<'l> {
-    /// Never longer than what is written, so there is room for all values of the line.
+    /// Unescapes a value. The result is never longer than the input, so the buffer holds all values of the
+    /// line.
     fn unescape(&mut self, text: &str) -> &'l str {
         let buffer = mem::take(&mut self.0);
         let mut length = 0;

@@ -1,19 +1,19 @@
-//! What a stream of records said earlier: requests that wait for their reply, tool calls whose result comes
-//! in a later line, and tasks that are polled.
+//! The calls of a stream of records: requests that await their reply, tool calls whose result is in a later
+//! line, and tasks that are polled.
 //!
-//! A reply names neither the tool nor the time at which the call began; its request does. The caller owns one
+//! A reply names neither the tool nor the start time of the call; its request does. The caller owns one
 //! [`RequestTracker`] for each stream (a file, a pipe, the body of one HTTP request) and passes it to
 //! [`Classifier::classify_stream`](crate::Classifier::classify_stream).
 //!
-//! Invariants: at most `capacity` entries are held, the oldest are evicted first; there is no clock, so the
-//! same lines in the same order always give the same result.
+//! Invariants: at most `capacity` entries are held, and the oldest are evicted first; there is no clock, so
+//! the same lines in the same order always give the same result.
 
 use crate::json::{Json, Scalar};
 use crate::redact::TokenHash;
 use std::collections::{HashMap, VecDeque};
 use xxhash_rust::xxh3::Xxh3;
 
-/// What an id belongs to, so that equal ids of different kinds are not mixed up.
+/// The kind of call that an id identifies, so that equal ids of different kinds are distinct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrackedKind {
     /// The `id` of a JSON-RPC request.
@@ -24,30 +24,30 @@ pub(crate) enum TrackedKind {
     Task = 3,
 }
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Its request was seen.
+    /// The request was seen.
     Requested,
-    /// It was reported as pending.
+    /// The call was reported as pending.
     Pending,
-    /// Its outcome was reported; whatever follows repeats it.
+    /// The outcome was reported; whatever follows repeats it.
     Finished,
 }
 
-/// What is remembered of a call until its outcome is known.
+/// The state of a call that is kept until its outcome is known.
 #[derive(Debug, Clone)]
 pub(crate) struct TrackedCall {
     pub(crate) operation: Option<Box<str>>,
     pub(crate) service: Option<Box<str>>,
-    /// When it began, in microseconds since 1970.
+    /// The start time, in microseconds since 1970.
     pub(crate) time: Option<i64>,
     pub(crate) arguments: Option<TokenHash>,
     pub(crate) progress: Progress,
 }
 
 impl TrackedCall {
-    /// A call of which only its progress is known.
+    /// Creates a call of which only the progress is known.
     pub(crate) fn new(progress: Progress) -> Self {
         Self { operation: None, service: None, time: None, arguments: None, progress }
     }
@@ -58,7 +58,7 @@ impl TrackedCall {
 pub(crate) struct TrackedKey(u128);
 
 impl TrackedKey {
-    /// The key of an id; none when the value is no id.
+    /// Creates the key of an id; returns `None` if the value is neither a text nor a whole number.
     pub(crate) fn new(kind: TrackedKind, id: Json<'_>, owner: Option<&str>) -> Option<Self> {
         let mut hasher = Xxh3::new();
         hasher.update(&[kind as u8]);
@@ -80,20 +80,21 @@ impl TrackedKey {
     }
 }
 
-/// Requests and calls of one stream whose outcome is still to come, and those that ended lately.
+/// The requests and calls of one stream whose outcome is still to come, and those that ended recently.
 #[derive(Debug)]
 pub struct RequestTracker {
     capacity: usize,
     entries: HashMap<TrackedKey, (u64, TrackedCall), foldhash::fast::FixedState>,
-    /// The entries in the order they came, with their numbers; those that are gone stay until their turn.
+    /// The entries in insertion order, with their numbers; a removed entry stays until it is the oldest.
     order: VecDeque<(TrackedKey, u64)>,
     next_number: u64,
-    /// A buffer for the arguments that are being hashed.
+    /// A buffer for arguments while they are hashed.
     pub(crate) buffer: String,
 }
 
 impl RequestTracker {
-    /// Enough for the calls that one stream has open at the same time; at most about a mebibyte.
+    /// The default capacity. It is enough for the calls that one stream has open at the same time, and takes
+    /// at most about a mebibyte.
     pub const DEFAULT_CAPACITY: usize = 4_096;
 
     /// Creates a tracker that remembers at most `capacity` calls.
@@ -108,19 +109,19 @@ impl RequestTracker {
         }
     }
 
-    /// Returns how many calls are remembered.
+    /// Returns the number of calls that are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true when no call is remembered.
+    /// Returns true if no call is remembered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Remembers a call, in place of an earlier one with the same key. The oldest give way.
+    /// Remembers a call, replacing an earlier one with the same key. The oldest calls are evicted.
     pub(crate) fn insert(&mut self, key: TrackedKey, call: TrackedCall) {
         if self.capacity == 0 {
             return;
@@ -137,12 +138,12 @@ impl RequestTracker {
         self.order.push_back((key, number));
     }
 
-    /// Returns what is known of a call.
+    /// Returns the call of a key.
     pub(crate) fn get(&self, key: TrackedKey) -> Option<&TrackedCall> {
         self.entries.get(&key).map(|(_, call)| call)
     }
 
-    /// Returns what is known of a call, and forgets it.
+    /// Removes the call of a key and returns it.
     pub(crate) fn take(&mut self, key: TrackedKey) -> Option<TrackedCall> {
         self.entries.remove(&key).map(|(_, call)| call)
     }

@@ -1,11 +1,11 @@
-//! When to come back: `retry_after` in all its spellings and units, in seconds.
+//! Retry delays in seconds, from `retry_after` in all its spellings and units.
 
 use crate::details::{DetailKey, Details};
 use crate::dialect::Dialect;
 use aho_corasick::AhoCorasick;
 use std::sync::LazyLock;
 
-/// The fields that hold it, best first.
+/// The fields that hold a delay, in order of preference.
 const KEYS: [DetailKey; 4] = [
     DetailKey::RetryAfterSeconds,
     DetailKey::RetryAfterMillis,
@@ -13,7 +13,7 @@ const KEYS: [DetailKey; 4] = [
     DetailKey::RetryAfterCamel,
 ];
 
-/// Looks in the fields of the details and of the error object, then in the words of the message.
+/// Reads a delay from the fields of the details and of the error object, or else from the message.
 pub(crate) fn read(objects: [&Details<'_>; 2], message: Option<&str>, dialect: Dialect) -> Option<f64> {
     objects
         .into_iter()
@@ -27,7 +27,7 @@ fn from_fields(object: &Details<'_>, dialect: Dialect) -> Option<f64> {
         let value = object.get(key)?;
         let unit = match key {
             DetailKey::RetryAfterMillis => 0.001,
-            // Milliseconds in the numeric model, seconds elsewhere.
+            // The numeric model writes milliseconds, every other dialect seconds.
             DetailKey::RetryAfterCamel if dialect == Dialect::McpReference => 0.001,
             _ => 1.0,
         };
@@ -38,22 +38,22 @@ fn from_fields(object: &Details<'_>, dialect: Dialect) -> Option<f64> {
     })
 }
 
-/// `30`, `30s`, `1m30s`, `1500 ms`, `2 minutes`.
+/// Parses `30`, `30s`, `1m30s`, `1500 ms` or `2 minutes`.
 fn from_text(text: &str, unit_of_bare_number: f64) -> Option<f64> {
     let text = text.trim();
     text.parse::<f64>().ok().map(|number| number * unit_of_bare_number).or_else(|| parse_duration(text))
 }
 
-/// What introduces it in a message; what stands between the lead and the number is passed over.
+/// The phrases that introduce a delay in a message. Punctuation between the phrase and the number is skipped.
 const LEAD_PHRASES: [&str; 8] =
     ["retry after", "retry-after", "retry_after", "retry in", "again in", "again after", "wait for", "wait"];
-/// Finds any of them, in either case.
+/// Finds any of the phrases, in upper or lower case.
 static LEAD_MATCHER: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(LEAD_PHRASES).ok());
 
-/// "Retry after 30 seconds", "try again in 1m30s", "wait 2 minutes".
+/// Reads a delay from a message: "Retry after 30 seconds", "try again in 1m30s", "wait 2 minutes".
 fn from_message(message: &str) -> Option<f64> {
-    // Most messages say nothing of it: they have no number, or no lead.
+    // Most messages state no delay: they have no number, or no introductory phrase.
     let has_number = message.bytes().any(|byte| byte.is_ascii_digit());
     if !has_number || LEAD_MATCHER.as_ref().is_some_and(|lead| !lead.is_match(message)) {
         return None;
@@ -66,8 +66,8 @@ fn from_message(message: &str) -> Option<f64> {
     })
 }
 
-/// One or more numbers with units at the start of a text. A bare number is in seconds when nothing follows it
-/// that would make it something else: a date, a larger number, a count of things.
+/// Parses one or more numbers with units at the start of a text. A bare number is in seconds, unless the text
+/// after it makes it something else: a date, a larger number, a count of things.
 fn parse_duration(text: &str) -> Option<f64> {
     let mut total = None;
     let mut rest = text;

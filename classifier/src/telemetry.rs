@@ -1,8 +1,8 @@
-//! Spans and log records, as telemetry reports them: one view for every wire format.
+//! Spans and log records: one borrowed view for every wire format of telemetry.
 //!
-//! A receiver reads its bytes into these borrowed views and hands them to [`Classifier::span`] and
-//! [`Classifier::log`](crate::Classifier::log); what telemetry means is decided here, what its bytes look like
-//! is not known here.
+//! A receiver decodes its bytes into these views and passes them to [`Classifier::span`] and
+//! [`Classifier::log`](crate::Classifier::log). The meaning of telemetry is decided here, independently of
+//! its encoding.
 //!
 //! [`Classifier::span`]: crate::Classifier::span
 
@@ -14,26 +14,26 @@ mod span_role;
 
 use std::borrow::Cow;
 
-/// What an attribute or a log body holds.
+/// The value of an attribute or a log body.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value<'a> {
-    /// Nothing.
+    /// No value.
     #[default]
     Empty,
-    /// A text; bytes that are UTF-8 count as one.
+    /// A text, or bytes that are valid UTF-8.
     Text(Cow<'a, str>),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Double(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A list, a map or other bytes, as JSON text.
     Json(Cow<'a, str>),
 }
 
 impl Value<'_> {
-    /// The text, when it is one.
+    /// Returns the text if the value is one.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -42,7 +42,7 @@ impl Value<'_> {
         }
     }
 
-    /// The text that JSON may stand in: a text that looks like it, or JSON itself.
+    /// Returns a text that may hold JSON: a text that looks like it, or JSON itself.
     pub(crate) fn as_json_text(&self) -> Option<&str> {
         let looks_like_json =
             |text: &str| matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[' | b'"'));
@@ -54,42 +54,42 @@ impl Value<'_> {
     }
 }
 
-/// A name and what it holds.
+/// A name with a value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attribute<'a> {
     /// The name.
     pub key: Cow<'a, str>,
-    /// What it holds.
+    /// The value.
     pub value: Value<'a>,
 }
 
-/// Who reports: what all spans or records of one resource share.
+/// The source of telemetry: the attributes that all spans or records of one resource share.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resource<'a> {
-    /// `service.name` and so on.
+    /// The attributes, such as `service.name`.
     pub attributes: &'a [Attribute<'a>],
 }
 
 /// The side of a call that a span reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpanKind {
-    /// The sender does not say.
+    /// The sender does not state a kind.
     #[default]
     Unspecified,
     /// Work inside a service.
     Internal,
-    /// The side that answers.
+    /// The side that receives the request.
     Server,
-    /// The side that asks.
+    /// The side that sends the request.
     Client,
-    /// Puts a message into a queue.
+    /// The side that puts a message into a queue.
     Producer,
-    /// Takes a message out of a queue.
+    /// The side that takes a message out of a queue.
     Consumer,
 }
 
 impl SpanKind {
-    /// As a column value; absent when the sender does not say.
+    /// Returns the kind as a column value; `None` if the sender does not state it.
     #[must_use]
     pub const fn as_str(self) -> Option<&'static str> {
         match self {
@@ -102,92 +102,92 @@ impl SpanKind {
         }
     }
 
-    /// True for the side that answers calls.
+    /// Reports whether this is the side that receives calls.
     pub(crate) const fn is_receiving_side(self) -> bool {
         matches!(self, Self::Server | Self::Consumer)
     }
 }
 
-/// What a span says about itself.
+/// The status of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpanStatus {
-    /// Nothing.
+    /// The span does not state a status.
     #[default]
     Unset,
-    /// It worked.
+    /// The operation succeeded.
     Ok,
-    /// It failed.
+    /// The operation failed.
     Error,
 }
 
-/// One span. Times are nanoseconds since 1970; zero is "not said".
+/// One span. Times are nanoseconds since 1970; zero means unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Span<'a> {
-    /// The trace; absent when it is not 16 bytes, or all zero.
+    /// The trace id; absent if it is not 16 bytes, or all zero.
     pub trace_id: Option<[u8; 16]>,
-    /// The span; absent when it is not 8 bytes, or all zero.
+    /// The span id; absent if it is not 8 bytes, or all zero.
     pub span_id: Option<[u8; 8]>,
-    /// The span that this one is a part of; absent when it is not 8 bytes, or all zero.
+    /// The id of the parent span; absent if it is not 8 bytes, or all zero.
     pub parent_span_id: Option<[u8; 8]>,
     /// The side of the call.
     pub kind: SpanKind,
-    /// Its name.
+    /// The name of the span.
     pub name: &'a str,
-    /// When it began.
+    /// The start time.
     pub start_ns: u64,
-    /// When it ended.
+    /// The end time.
     pub end_ns: u64,
-    /// What it says about itself.
+    /// The status.
     pub status: SpanStatus,
-    /// And in which words.
+    /// The status message.
     pub status_message: &'a str,
-    /// What it carries.
+    /// The attributes.
     pub attributes: &'a [Attribute<'a>],
-    /// What happened during it.
+    /// The events during the span.
     pub events: &'a [SpanEvent<'a>],
 }
 
-/// Something that happened during a span.
+/// An event during a span.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpanEvent<'a> {
-    /// When, in nanoseconds since 1970.
+    /// The time in nanoseconds since 1970.
     pub time_ns: u64,
-    /// What: `exception`, for one.
+    /// The name of the event, such as `exception`.
     pub name: &'a str,
-    /// What it carries.
+    /// The attributes.
     pub attributes: &'a [Attribute<'a>],
 }
 
 /// One data point of a histogram of calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallPoint<'a> {
-    /// The side that measured.
+    /// The side of the calls that took the measurement.
     pub side: SpanKind,
-    /// When it was taken, in nanoseconds since 1970; zero is "not said".
+    /// The time of the data point in nanoseconds since 1970; zero means unknown.
     pub time_ns: u64,
-    /// How many calls it tells of.
+    /// The number of calls.
     pub calls: u64,
-    /// What is alike about them.
+    /// The attributes that the calls share.
     pub attributes: &'a [Attribute<'a>],
 }
 
-/// One log record. Times are nanoseconds since 1970; zero is "not said".
+/// One log record. Times are nanoseconds since 1970; zero means unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogRecord<'a> {
-    /// When it happened.
+    /// The time of the event.
     pub time_ns: u64,
-    /// When a collector first saw it.
+    /// The time at which a collector first saw the record.
     pub observed_ns: u64,
-    /// 1 (trace) to 24 (fatal); 17 and above are errors; 0 is "not said".
+    /// The severity, from 1 (trace) to 24 (fatal); 17 and above are errors; 0 means unknown.
     pub severity: i32,
-    /// What kind of event it is, for records that are events.
+    /// The name of the event, for records that are events.
     pub event_name: &'a str,
-    /// What was logged.
+    /// The body of the record.
     pub body: Option<&'a Value<'a>>,
-    /// What it carries.
+    /// The attributes.
     pub attributes: &'a [Attribute<'a>],
-    /// The trace it belongs to.
+    /// The trace that the record belongs to.
     pub trace_id: Option<[u8; 16]>,
-    /// The span it belongs to.
+    /// The span that the record belongs to.
     pub span_id: Option<[u8; 8]>,
 }

@@ -1,9 +1,9 @@
-//! Points in time, in microseconds since 1970 UTC, from whatever a record holds: RFC 3339, or an epoch in
-//! seconds, millis, micros or nanos, told apart by size.
+//! Times in microseconds since 1970 UTC, parsed from RFC 3339, or from an epoch in seconds, milliseconds,
+//! microseconds or nanoseconds, which are told apart by their size.
 
 use crate::json::Json;
 
-/// The time a value stands for, if it stands for one.
+/// Returns the time that a value represents, if any.
 pub(crate) fn read(value: Json<'_>) -> Option<i64> {
     match value.as_str() {
         Some(text) => parse(text.trim_ascii()),
@@ -11,7 +11,7 @@ pub(crate) fn read(value: Json<'_>) -> Option<i64> {
     }
 }
 
-/// The time that a text stands for, if it stands for one.
+/// Parses the time that a text represents, if any.
 #[must_use]
 pub fn parse(text: &str) -> Option<i64> {
     rfc3339(text.as_bytes())
@@ -20,7 +20,8 @@ pub fn parse(text: &str) -> Option<i64> {
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond))
 }
 
-/// An epoch number: by its size it can only be in one unit for centuries around now.
+/// Converts an epoch number to microseconds. Its size determines the unit, without ambiguity from 1973 to
+/// 5138.
 fn epoch(number: i64) -> Option<i64> {
     match number.unsigned_abs() {
         0..100_000_000_000 => Some(number * 1_000_000),
@@ -39,11 +40,11 @@ fn epoch_fraction(number: f64) -> Option<i64> {
     }
 }
 
-/// `2026-11-16T10:20:30[.fraction](Z|+01:00)`: the form nearly every record uses, so it has a path of its
-/// own; other forms go through `jiff`.
+/// Parses `2026-11-16T10:20:30[.fraction](Z|+01:00)`. Nearly every record uses this form, so it has a fast
+/// path; `jiff` parses other forms.
 fn rfc3339(text: &[u8]) -> Option<i64> {
     let fixed: &[u8; 19] = text.first_chunk()?;
-    // Every place is a digit or a separator; what is neither shows in `highest`.
+    // A byte that is not a digit where one belongs makes `highest` greater than 9.
     let mut highest = 0;
     let mut two = |place: usize| {
         let (tens, ones) = (fixed[place].wrapping_sub(b'0'), fixed[place + 1].wrapping_sub(b'0'));
@@ -68,7 +69,7 @@ fn rfc3339(text: &[u8]) -> Option<i64> {
     Some((minutes * 60 + second) * 1_000_000 + micros)
 }
 
-/// The microseconds after the dot, and where the zone begins.
+/// Returns the microseconds after the dot, and the position of the zone.
 fn fraction(text: &[u8], dot: usize) -> (i64, usize) {
     if !matches!(text.get(dot), Some(b'.' | b',')) {
         return (0, dot);
@@ -81,7 +82,7 @@ fn fraction(text: &[u8], dot: usize) -> (i64, usize) {
     (micros, dot + 1 + digits)
 }
 
-/// `Z`, `+01:00` or `-0130`, in minutes.
+/// Parses `Z`, `+01:00` or `-0130` into minutes.
 fn offset(zone: &[u8]) -> Option<i64> {
     let (sign, rest) = match zone {
         b"Z" | b"z" => return Some(0),
@@ -106,8 +107,8 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 in the proleptic Gregorian calendar; years count from March, so that the leap
-/// day comes last.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. Years begin in March, so that the
+/// leap day comes last.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -117,7 +118,8 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// RFC 3339 in UTC with microseconds where there are any; years that no calendar holds become numbers.
+/// Formats a time as RFC 3339 in UTC, with a fraction if there is one. A time outside the range of the
+/// calendar is formatted as a number.
 #[must_use]
 pub fn format(micros: i64) -> String {
     jiff::Timestamp::from_microsecond(micros).map_or_else(|_| micros.to_string(), |time| time.to_string())

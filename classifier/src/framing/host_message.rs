@@ -1,32 +1,33 @@
-//! One-line messages of agent hosts about a server or a call, which hold no JSON.
+//! One-line messages of agent hosts about a server or a call, without JSON.
 //!
-//! The table is data. Lines that nobody would mistake count anywhere; those that could be about anything
-//! count only behind the prefix of a log.
+//! The tables are data. Unmistakable openings count anywhere; ambiguous ones count only after the prefix of a
+//! log line.
 
 use super::prefix::Prefix;
 use crate::context::millis_with_unit;
 
-/// What a line of a host says about a call.
+/// The outcome of a call, as a host's message states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostOutcome {
     Failed,
     Worked,
-    /// A call begins, or something that is no call happens.
+    /// A call begins, or the message is not about a call.
     Notice,
 }
 
-/// What a line of a host says.
+/// A message of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HostMessage<'t> {
     pub(crate) outcome: HostOutcome,
     pub(crate) operation: Option<&'t str>,
     pub(crate) service: Option<&'t str>,
     pub(crate) duration_ms: Option<f64>,
-    /// Why it failed.
+    /// The reason of a failure, or else the whole message.
     pub(crate) message: &'t str,
 }
 
-/// How a message opens, and whether it needs the prefix of a log before it.
+/// The openings of messages with their outcomes; true if the opening needs the prefix of a log line before
+/// it.
 const OPENINGS: [(&str, HostOutcome, bool); 37] = [
     ("Server disconnected", HostOutcome::Failed, true),
     ("Server transport closed unexpectedly", HostOutcome::Failed, true),
@@ -67,7 +68,7 @@ const OPENINGS: [(&str, HostOutcome, bool); 37] = [
     ("Calling MCP tool", HostOutcome::Notice, false),
 ];
 
-/// `Tool 'x' ` is followed by one of these.
+/// The phrases that follow `Tool 'x' `, with their outcomes.
 const TOOL_VERBS: [(&str, HostOutcome); 12] = [
     ("failed", HostOutcome::Failed),
     ("execution failed", HostOutcome::Failed),
@@ -84,7 +85,7 @@ const TOOL_VERBS: [(&str, HostOutcome); 12] = [
 ];
 
 impl<'t> HostMessage<'t> {
-    /// Reads the message of a line whose prefix is read already.
+    /// Reads the message of a line whose prefix was already read.
     pub(crate) fn read(prefix: &Prefix<'_>, text: &'t str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix("Error: ").filter(|rest| rest.starts_with("Tool ")).unwrap_or(text);
@@ -97,7 +98,7 @@ impl<'t> HostMessage<'t> {
     }
 }
 
-/// `Tool 'x' failed after 3s: MCP error -32000: Connection closed`.
+/// Reads `Tool 'x' failed after 3s: MCP error -32000: Connection closed`.
 fn read_tool(text: &str) -> Option<HostMessage<'_>> {
     let rest =
         ["Tool call ", "MCP tool ", "Tool ", "tool "].iter().find_map(|lead| text.strip_prefix(lead))?;
@@ -118,7 +119,7 @@ fn read_tool(text: &str) -> Option<HostMessage<'_>> {
     })
 }
 
-/// `mcp: weather failed: ...`.
+/// Reads `mcp: weather failed: ...`.
 fn read_server_start(text: &str) -> Option<HostMessage<'_>> {
     let (name, why) = text.strip_prefix("mcp: ")?.split_once(" failed: ")?;
     (!name.contains(' ')).then_some(HostMessage {
@@ -130,7 +131,7 @@ fn read_server_start(text: &str) -> Option<HostMessage<'_>> {
     })
 }
 
-/// `thread 'main' panicked at src/main.rs:4:9: ...`.
+/// Reads `thread 'main' panicked at src/main.rs:4:9: ...`.
 fn read_panic(text: &str) -> Option<HostMessage<'_>> {
     let is_panic = text.strip_prefix("thread '").is_some_and(|rest| {
         rest.split_once('\'').is_some_and(|(_, rest)| {

@@ -1,24 +1,24 @@
-//! The prefix of a log line: time, level, the name of a server or a logger.
+//! The prefix of a log line: time, level, and the name of a server or a logger.
 //!
-//! `2026-03-17T21:02:23Z [weather] [info] `, `[E 2026-03-17 21:02:23,000 proxy.server] `,
-//! `Mar 17 21:02:23 host weather[812]: `, `2026-03-17T21:02:23Z stdout F `, `weather-1  | `.
+//! Examples: `2026-03-17T21:02:23Z [weather] [info] `, `[E 2026-03-17 21:02:23,000 proxy.server] `, `Mar 17
+//! 21:02:23 host weather[812]: `, `2026-03-17T21:02:23Z stdout F `, `weather-1  | `.
 
 use crate::time;
 
-/// How many parts a prefix may have.
+/// The maximum number of parts of a prefix.
 const MAX_PARTS: usize = 12;
-/// Names of servers and loggers are shorter.
+/// The maximum length of the name of a server or a logger, in bytes.
 const MAX_NAME_BYTES: usize = 96;
 
-/// What stands before the message of a log line.
+/// The parts that precede the message of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Prefix<'t> {
-    /// In microseconds since 1970. A time without a zone is taken as UTC.
+    /// The time in microseconds since 1970. A time without a zone is taken as UTC.
     pub(crate) time: Option<i64>,
     /// The server that the line is about.
     pub(crate) service: Option<&'t str>,
     pub(crate) level: Option<&'t str>,
-    /// How many parts were recognized.
+    /// The number of parts that were recognized.
     pub(crate) parts: usize,
 }
 
@@ -44,7 +44,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl<'t> Prefix<'t> {
-    /// Reads the parts that open a text; returns them with the rest.
+    /// Reads the parts at the start of a text; returns them with the rest of the text.
     pub(crate) fn read(text: &'t str) -> (Self, &'t str) {
         let mut prefix = Self::default();
         let mut rest = text.trim_start();
@@ -70,7 +70,7 @@ impl<'t> Prefix<'t> {
         }
     }
 
-    /// `2026-03-17T21:02:23.5Z`, `2026-03-17 21:02:23,500`.
+    /// Reads a time: `2026-03-17T21:02:23.5Z`, `2026-03-17 21:02:23,500`.
     fn read_time(&mut self, text: &'t str) -> Option<&'t str> {
         let (written, end) = time_length(text)?;
         let rest = &text[end..];
@@ -79,7 +79,8 @@ impl<'t> Prefix<'t> {
         read.map(|_| rest)
     }
 
-    /// `[info]`, `[weather]`, `[2026-03-17 21:02:23]`, `[E 2026-03-17 21:02:23,000 proxy.server]`.
+    /// Reads a bracket: `[info]`, `[weather]`, `[2026-03-17 21:02:23]`, `[E 2026-03-17 21:02:23,000
+    /// proxy.server]`.
     fn read_bracket(&mut self, text: &'t str) -> Option<&'t str> {
         let (inside, rest) = text[1..].split_once(']')?;
         if inside.is_empty() || inside.len() > MAX_NAME_BYTES || inside.contains(['{', '"', '\n']) {
@@ -91,7 +92,7 @@ impl<'t> Prefix<'t> {
             let after_time = self.read_time(words);
             let after_level = after_time.or_else(|| self.read_level(words));
             let Some(after) = after_level.or_else(|| self.read_level_letter(words)) else {
-                // Numbers are process ids.
+                // A number is a process id.
                 let is_name = words.contains(|c: char| c.is_ascii_alphabetic()) && !words.contains(' ');
                 let is_number = words.bytes().all(|byte| byte.is_ascii_digit());
                 is_ours |= is_name || is_number || words == "server stderr";
@@ -104,7 +105,7 @@ impl<'t> Prefix<'t> {
         is_ours.then_some(rest)
     }
 
-    /// One letter in front of a time: `E 2026-...`.
+    /// Reads a level that is one letter before a time: `E 2026-...`.
     fn read_level_letter(&mut self, text: &'t str) -> Option<&'t str> {
         let (letter, rest) = text.split_once(' ')?;
         matches!(letter, "E" | "W" | "I" | "D" | "F").then(|| {
@@ -117,8 +118,7 @@ impl<'t> Prefix<'t> {
         let end = text.bytes().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         let is_level = LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
-        // `Error: ...` and `fatal: ...` are how messages open; as a level it stands in capitals, or between
-        // other parts.
+        // `Error: ...` and `fatal: ...` open a message; a level is in capitals or between other parts.
         let is_word = word.bytes().any(|byte| byte.is_ascii_lowercase());
         let ends = rest.is_empty() || rest.starts_with([' ', '\t', ':', ']', '|']);
         let is_sentence = self.parts == 0 || word.starts_with(|c: char| c.is_ascii_uppercase());
@@ -129,13 +129,13 @@ impl<'t> Prefix<'t> {
         })
     }
 
-    /// `stdout F `, as container runtimes write it.
+    /// Reads `stdout F `, as container runtimes write it.
     fn read_stream(&self, text: &'t str) -> Option<&'t str> {
         let rest = text.strip_prefix("stdout ").or_else(|| text.strip_prefix("stderr "))?;
         rest.strip_prefix("F ").or_else(|| rest.strip_prefix("P "))
     }
 
-    /// `Mar 17 21:02:23 host weather[812]: `: no year, so no time.
+    /// Reads `Mar 17 21:02:23 host weather[812]: `. It has no year, so the time is not used.
     fn read_syslog(&mut self, text: &'t str) -> Option<&'t str> {
         let month = text.get(..3).filter(|month| MONTHS.contains(month))?;
         let mut words = text[month.len()..].split_ascii_whitespace();
@@ -150,7 +150,7 @@ impl<'t> Prefix<'t> {
         Some(rest)
     }
 
-    /// `MCP server "weather": `.
+    /// Reads `MCP server "weather": `.
     fn read_server(&mut self, text: &'t str) -> Option<&'t str> {
         let rest =
             ["MCP server ", "mcp server ", "MCP Server "].iter().find_map(|lead| text.strip_prefix(lead))?;
@@ -161,7 +161,7 @@ impl<'t> Prefix<'t> {
         Some(rest)
     }
 
-    /// `weather-1  | `, as docker compose writes it.
+    /// Reads `weather-1  | `, as docker compose writes it.
     fn read_compose(&mut self, text: &'t str) -> Option<&'t str> {
         let (name, rest) = text.split_once('|').filter(|_| self.parts == 0)?;
         let name = name.trim_end();
@@ -172,8 +172,8 @@ impl<'t> Prefix<'t> {
         })
     }
 
-    /// `proxy.server: ` and `rmcp::service: ` after a time or a level: the name of a logger, which names no
-    /// server.
+    /// Reads the name of a logger after a time or a level, `proxy.server: ` or `rmcp::service: `. It does not
+    /// name a server.
     fn read_logger(&self, text: &'t str) -> Option<&'t str> {
         if self.parts == 0 {
             return None;
@@ -198,7 +198,7 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/'))
 }
 
-/// The date with a time that opens a text, and where the text goes on.
+/// Returns the timestamp at the start of a text, and the position after it.
 fn time_length(text: &str) -> Option<(&str, usize)> {
     const SHAPE: &[u8; 19] = b"0000-00-00T00:00:00";
     let bytes = text.as_bytes();
@@ -217,7 +217,7 @@ fn time_length(text: &str) -> Option<(&str, usize)> {
         end += 1 + digits(end + 1);
     }
     let fraction_end = end;
-    // Some loggers write a fraction of a fraction.
+    // Some loggers write a second fraction after the first one.
     if bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
         end += 1 + digits(end + 1);
         return Some((&text[..fraction_end], end));

@@ -1,17 +1,17 @@
-//! Server-sent events: `event: message`, `data: {...}`, alone on a line or several in one text.
+//! Server-sent events: `event: message`, `data: {...}`, one on its own line or several in one text.
 
 use std::borrow::Cow;
 
 /// The fields of an event, as the standard names them.
 const FIELDS: [&str; 4] = ["data", "event", "id", "retry"];
 
-/// Returns true for a text that opens with a field of an event, or with a comment such as `: ping`.
+/// Reports whether a text opens with a field of an event, or with a comment such as `: ping`.
 pub(crate) fn is_server_sent_events(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
     match line.split_once(':') {
         Some(("", comment)) => comment.is_empty() || comment.starts_with(' '),
         Some(("data" | "event", value)) => !value.is_empty(),
-        // Prose may begin with these words, too.
+        // Prose may also begin with these words.
         Some(("id" | "retry", value)) => {
             let value = value.trim();
             !value.is_empty() && !value.contains(char::is_whitespace)
@@ -20,7 +20,7 @@ pub(crate) fn is_server_sent_events(text: &str) -> bool {
     }
 }
 
-/// Calls `read` with the data of each event. The lines of one event are joined.
+/// Calls `read` with the data of each event; the data lines of one event are joined.
 pub(crate) fn for_each_event(text: &str, mut read: impl FnMut(&str)) {
     let mut data: Option<Cow<'_, str>> = None;
     for line in text.lines() {
@@ -40,7 +40,7 @@ pub(crate) fn for_each_event(text: &str, mut read: impl FnMut(&str)) {
                 }
             }
         } else if !starts_event && !FIELDS.contains(&field) && !field.is_empty() {
-            // A payload that was broken into lines without a `data:` of its own.
+            // This line continues a payload that was broken into lines without a `data:` on each.
             if let Some(known) = &mut data {
                 let known = known.to_mut();
                 known.push('\n');

@@ -1,8 +1,8 @@
-//! Prefixes, events and host messages by themselves.
+//! Tests of prefixes, events and host messages in isolation.
 
 use super::*;
 
-/// What a prefix says: time, service, level, and the rest of the line.
+/// Checks the parts of a prefix: time, service, level, and the rest of the line.
 #[track_caller]
 fn check_prefix(line: &str, expected: (Option<&str>, Option<&str>, Option<&str>, &str)) {
     let (prefix, rest) = Prefix::read(line);

@@ -1,11 +1,12 @@
-//! Half a character, as JSON writes it.
+//! Repair of lone surrogates in JSON.
 //!
 //! `JSON.stringify` and `json.dumps` write `\ud83d` for a text that was cut inside an emoji. JSON's grammar
-//! allows it, Unicode does not, and parsers refuse the whole document. One character is not worth an event.
+//! allows it, Unicode does not, and parsers reject the whole document. One broken character must not cost an
+//! event.
 
 use std::borrow::Cow;
 
-/// The document with a replacement character for each half that stands alone; borrowed when there is none.
+/// Returns the document with a replacement character for each lone surrogate; borrowed if there is none.
 #[must_use]
 pub fn replace_lone_surrogates(document: &[u8]) -> Cow<'_, [u8]> {
     let mut repaired = Cow::Borrowed(document);
@@ -30,7 +31,7 @@ fn is_high_surrogate(unit: u16) -> bool {
     (0xd800..0xdc00).contains(&unit)
 }
 
-/// The value of `\uXXXX` at a place.
+/// Returns the value of the `\uXXXX` at a position.
 fn code_unit_at(document: &[u8], position: usize) -> Option<u16> {
     let digits = document.get(position..position + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| {

@@ -1,19 +1,20 @@
-//! Numbers that no 64-bit float holds: integers of 400 digits, `1e400`.
+//! Repair of numbers that exceed a 64-bit float: integers of 400 digits, `1e400`.
 //!
-//! JSON's grammar allows them, and parsers reject the whole document because of them. The number is kept as a text, so
-//! that nothing of it is lost, and so is the record around it.
+//! JSON's grammar allows them, but parsers reject the whole document because of them. The number is kept as a
+//! text, so that neither it nor the record around it is lost.
 
 use std::borrow::Cow;
 
-/// Fewer digits than this make no number that is too large, unless it has an exponent.
+/// A number with fewer digits than this fits into a float, unless it has an exponent.
 const OVERSIZED_DIGITS: usize = 300;
-/// No number of up to so many characters, without a large exponent, is written anew.
+/// A number of at most this many characters is left unchanged, unless it has a large exponent.
 const MAX_UNCHANGED_LENGTH: usize = 40;
 
-/// The document with quotes around each number that is too large for a float; borrowed when there is none.
+/// Returns the document with quotes around each number that is too large for a float; borrowed if there is
+/// none.
 ///
-/// Numbers that a float does hold, but that are written with very many digits or a very large exponent, are written
-/// in their shortest form.
+/// A number that fits into a float, but is written with very many digits or a very large exponent, is
+/// rewritten in its shortest form.
 #[must_use]
 pub fn quote_oversized_numbers(document: &[u8]) -> Cow<'_, [u8]> {
     if !may_have_oversized_number(document) {
@@ -33,7 +34,7 @@ pub fn quote_oversized_numbers(document: &[u8]) -> Cow<'_, [u8]> {
                 }
                 position += length;
             }
-            // No number of JSON begins like this, so what follows is none either.
+            // No JSON number begins like this, so the bytes that follow are not one either.
             b'.' | b'+' => {
                 position += document[position..].iter().take_while(|byte| is_number_byte(**byte)).count();
             }
@@ -47,10 +48,11 @@ pub fn quote_oversized_numbers(document: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(repaired)
 }
 
-/// True when a document has many digits in a row, or a number with an exponent. Most have neither, and are not walked.
+/// Reports whether a document has many digits in a row, or a number with an exponent. Most documents have
+/// neither, and are not scanned further.
 fn may_have_oversized_number(document: &[u8]) -> bool {
     let digit_at = |position: usize| document.get(position).is_some_and(u8::is_ascii_digit);
-    // A run of so many digits covers one of these places.
+    // A run of that many digits covers one of these positions.
     let has_run = (0..document.len())
         .step_by(OVERSIZED_DIGITS / 2)
         .any(|position| digit_at(position) && digit_at(position + 1));
@@ -62,7 +64,7 @@ fn may_have_oversized_number(document: &[u8]) -> bool {
         })
 }
 
-/// The place after the string that begins here.
+/// Returns the position after the string that begins at `start`.
 fn string_end(document: &[u8], start: usize) -> usize {
     let mut position = start + 1;
     while let Some(offset) = document.get(position..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
@@ -79,7 +81,7 @@ fn is_number_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// What stands for a number that has to be written in another way.
+/// Returns the replacement for a number, or `None` if it stays unchanged.
 fn rewrite_number(number: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(number).ok().filter(|text| is_number(text))?;
     let value: f64 = text.parse().ok()?;
@@ -91,7 +93,7 @@ fn rewrite_number(number: &[u8]) -> Option<String> {
     (text.len() > MAX_UNCHANGED_LENGTH || exponent > 2).then(|| format!("{value:e}"))
 }
 
-/// Whether a text is a number by the grammar of JSON. Rust reads more than that as one.
+/// Reports whether a text is a number by the grammar of JSON. Rust accepts more than that.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);

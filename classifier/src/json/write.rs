@@ -1,4 +1,4 @@
-//! Writing JSON text: strings escaped as the standard asks, numbers in their shortest form.
+//! Serialization of JSON: strings are escaped as the standard requires, numbers have their shortest form.
 
 use super::Scalar;
 use crate::swar;
@@ -15,7 +15,7 @@ pub(crate) fn string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// True for a text that needs no escapes: nearly all of them.
+/// Reports whether a text needs no escapes, which holds for nearly all texts.
 fn is_plain(text: &[u8]) -> bool {
     (0..text.len()).step_by(8).all(|offset| swar::escape_mask(swar::load(text, offset)) == 0)
 }
@@ -42,12 +42,13 @@ fn push_escaped(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
-/// Control characters, the quote and the backslash; also DEL, so that no terminal sees it raw.
+/// Reports whether a byte is escaped: control characters, the quote, the backslash, and DEL, so that no
+/// terminal receives it raw.
 pub(crate) const fn needs_escape(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\' || byte == 0x7f
 }
 
-/// Appends a scalar as it is.
+/// Appends a scalar.
 pub(crate) fn scalar(out: &mut String, value: Scalar<'_>) {
     match value {
         Scalar::Text(text) => string(out, text),
@@ -59,7 +60,7 @@ pub(crate) fn scalar(out: &mut String, value: Scalar<'_>) {
     }
 }
 
-/// Appends a number; whole ones without a fraction.
+/// Appends a number. Whole numbers have no fraction; a number that is not finite becomes `null`.
 pub(crate) fn float(out: &mut String, value: f64) {
     match super::exact_integer(value) {
         Some(whole) => out.push_str(itoa::Buffer::new().format(whole)),

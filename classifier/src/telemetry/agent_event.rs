@@ -1,34 +1,34 @@
-//! Log events by which agent hosts tell of their tool calls: Claude Code, Codex, Gemini CLI.
+//! Log events with which agent hosts report tool calls: Claude Code, Codex, Gemini CLI, Qwen Code.
 //!
-//! Each has names of its own for the same few facts, and texts where others have numbers and truth values.
-//! They say whether a call failed and, at best, in which words; what the tool answered is not in them.
+//! Each host has its own names for the same few facts, and texts where others have numbers and booleans. The
+//! events state whether a call failed and, at best, an error message; they do not hold the tool's reply.
 //!
-//! Invariant: only an event of a known name is read as a call, so that an ordinary log record with a field
-//! called `success` is none.
+//! Invariant: only an event with a known name is read as a call, so an ordinary log record with a field
+//! called `success` is not one.
 
 use super::{Attribute, LogRecord, Value};
 use crate::json::Parser;
 
-/// The events that tell of one tool call each.
+/// The names of the events that report one tool call each.
 const TOOL_EVENTS: [&str; 4] =
     ["claude_code.tool_result", "codex.tool_result", "gemini_cli.tool_call", "qwen-code.tool_call"];
-/// The attribute that names an event whose record has no field for it.
+/// The attribute that names the event of a record without an event name.
 const EVENT_NAME: &str = "event.name";
 const SUCCESS: &str = "success";
-/// What went wrong, best first.
+/// The attributes with the error message, in order of preference.
 const MESSAGES: [&str; 4] = ["error", "error.message", "error_message", "output"];
-/// What sort of failure it is.
+/// The attributes with the type of the failure.
 const ERROR_TYPES: [&str; 2] = ["error_type", "error.type"];
-/// How long the call took, in milliseconds.
+/// The attributes with the duration of the call in milliseconds.
 const DURATIONS: [&str; 2] = ["duration_ms", "duration"];
-/// What Claude Code calls every tool of an MCP server, unless details are turned on.
+/// The tool name that Claude Code reports for every tool of an MCP server, unless details are enabled.
 const ANY_MCP_TOOL: &str = "mcp_tool";
-/// Where the details stand then, as JSON text, and which of them is the tool's name.
+/// The attribute with the details as JSON text; its field [`PARAMETER_TOOL`] is the tool's name.
 const PARAMETERS: &str = "tool_parameters";
 const PARAMETER_TOOL: &str = "mcp_tool_name";
 const TOOL: &str = "tool_name";
 
-/// One tool call, as a host tells of it.
+/// One tool call, as a host reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentToolCall<'a> {
     attributes: &'a [Attribute<'a>],
@@ -36,7 +36,7 @@ pub(crate) struct AgentToolCall<'a> {
 }
 
 impl<'a> AgentToolCall<'a> {
-    /// Reads a record. None when it is no event that we know, or does not say how the call went.
+    /// Reads a record. Returns `None` if it is not a known event, or does not state the outcome of the call.
     pub(crate) fn read(record: &LogRecord<'a>) -> Option<Self> {
         let attributes = record.attributes;
         let is_known = |name: &str| TOOL_EVENTS.contains(&name);
@@ -58,7 +58,7 @@ impl<'a> AgentToolCall<'a> {
         Some(Self { attributes, succeeded })
     }
 
-    /// What was said about the failure.
+    /// Returns the error message of the failure.
     pub(crate) fn message(&self) -> Option<&'a Attribute<'a>> {
         MESSAGES.into_iter().find_map(|key| {
             find(self.attributes, key).filter(|attribute| {
@@ -67,12 +67,12 @@ impl<'a> AgentToolCall<'a> {
         })
     }
 
-    /// What sort of failure it is.
+    /// Returns the type of the failure.
     pub(crate) fn error_type(&self) -> Option<&'a Attribute<'a>> {
         ERROR_TYPES.into_iter().find_map(|key| find(self.attributes, key))
     }
 
-    /// How long the call took, in microseconds.
+    /// Returns the duration of the call in microseconds.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
     pub(crate) fn duration_us(&self) -> Option<i64> {
         let millis = match &DURATIONS.into_iter().find_map(|key| find(self.attributes, key))?.value {
@@ -85,7 +85,7 @@ impl<'a> AgentToolCall<'a> {
         is_sane.then_some((millis * 1000.0).round() as i64)
     }
 
-    /// The tool that stands in the details, where the event itself only says that it is one of a server.
+    /// Returns the tool name from the details, if the event itself only names the generic MCP tool.
     pub(crate) fn detailed_tool(&self, parser: &mut Parser, longest: usize) -> Option<String> {
         let is_any = find(self.attributes, TOOL)?.value.as_text() == Some(ANY_MCP_TOOL);
         let parameters = find(self.attributes, PARAMETERS)?.value.as_json_text()?;

@@ -1,7 +1,8 @@
-//! What attributes mean: one pass sorts those of a span or a record into slots.
+//! The meaning of attributes: one pass sorts those of a span or a record into slots.
 //!
-//! Conventions have generations, so most slots have several names, best first. [`KEY_NAMES`] and [`CONTEXT_FIELD_NAMES`] are
-//! all we know of them; everything else is what a record carries beside.
+//! Conventions have changed over time, so most slots have several names, in order of preference.
+//! [`KEY_NAMES`] and [`CONTEXT_FIELD_NAMES`] list all known names; any other attribute belongs to the record
+//! as it is.
 
 use super::span_role::{METHOD_NAME, OPERATION_NAMES};
 use super::{Attribute, Resource, Value};
@@ -11,7 +12,7 @@ use crate::envelope::looks_like_json;
 use crate::json::{ScalarNode, exact_integer};
 use crate::name_table::NameTable;
 
-/// Something that tells how a call went, or in which words.
+/// An attribute that states the outcome of a call, its output or its error message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttributeKey {
     ToolResult,
@@ -33,7 +34,8 @@ pub(crate) enum AttributeKey {
 
 const KEY_COUNT: usize = AttributeKey::WorkflowName as usize + 1;
 
-/// Where the content of a reply is kept, whether the call worked or not, in the order they are looked into.
+/// The attributes that hold the content of a reply, successful or not, in the order in which they are
+/// searched.
 pub(super) const CONTENT_KEYS: [AttributeKey; 5] = [
     AttributeKey::ToolResult,
     AttributeKey::EntityOutput,
@@ -71,7 +73,7 @@ const KEY_NAMES: [(AttributeKey, &[&str]); KEY_COUNT] = [
     (AttributeKey::WorkflowName, &["traceloop.workflow.name"]),
 ];
 
-/// Code attributes that hold the status of whatever protocol is spoken.
+/// The code attributes that hold the status of any RPC protocol.
 const RPC_STATUSES: [&str; 4] =
     ["rpc.response.status_code", "rpc.status_code", "rpc.grpc.status_code", "rpc.connect_rpc.error_code"];
 
@@ -102,14 +104,14 @@ const CONTEXT_FIELD_NAMES: [(ContextField, &[&str]); 9] = [
     (ContextField::SessionId, &["mcp.session.id", "session.id", "gen_ai.conversation.id", "conversation.id"]),
 ];
 
-/// Fields of which a record's own usual names count as well.
+/// The fields for which the usual names of records also count.
 const SHARED_FIELDS: [ContextField; 4] =
     [ContextField::Client, ContextField::RequestId, ContextField::SessionId, ContextField::Dialect];
 
-/// What carries one of these is a call.
+/// A span or a record with one of these attributes is a call.
 const CALL_ATTRIBUTES: [&str; 4] = [METHOD_NAME, "gen_ai.tool.name", "mcp.tool.name", "ai.toolCall.name"];
 
-/// On a record these rank after what its resource says, whichever name is used.
+/// The fields for which a record's own attributes rank after those of its resource, whichever name is used.
 const RESOURCE_FIELDS: [ContextField; 3] =
     [ContextField::Service, ContextField::ServiceVersion, ContextField::Environment];
 const RESOURCE_RANK_OFFSET: u8 = 64;
@@ -120,7 +122,7 @@ enum Slot {
     ContextField(ContextField),
 }
 
-/// What a name is to us, and its rank among the names of its slot: the lowest wins.
+/// The slot of a name, and its rank among the names of that slot: the lowest wins.
 #[derive(Debug, Clone, Copy)]
 struct AttributeRole {
     slot: Slot,
@@ -128,12 +130,12 @@ struct AttributeRole {
     marks_call: bool,
 }
 
-/// Every attribute we know, with what it is to us.
+/// Every known attribute name with its role.
 #[derive(Debug, Clone)]
 pub(crate) struct AttributeNames(NameTable<AttributeRole>);
 
 impl AttributeNames {
-    /// The names of the conventions, and an operator's own before them.
+    /// Creates the table from the names of the conventions and those of the operator, which take precedence.
     pub(crate) fn new(operator_names: &[(String, ContextField)]) -> Self {
         let mut names = NameTable::new([]);
         let mut add = |name: &str, slot, rank| {
@@ -141,7 +143,7 @@ impl AttributeNames {
             names.insert(name.to_owned(), AttributeRole { slot, rank, marks_call });
         };
         for field in SHARED_FIELDS {
-            // After those of the conventions, of which no field has this many.
+            // These rank after the names of the conventions, of which no field has 32.
             context::default_names(field)
                 .zip(32..)
                 .for_each(|(name, rank)| add(name, Slot::ContextField(field), rank));
@@ -159,16 +161,16 @@ impl AttributeNames {
     }
 }
 
-/// The attributes that mean something, by what they mean.
+/// The known attributes, sorted by meaning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedAttributes<'a> {
     by_key: [Option<&'a Attribute<'a>>; KEY_COUNT],
     pub(crate) fields: [Option<&'a Attribute<'a>>; context::FIELD_COUNT],
-    /// One of the attributes that only calls have is there.
+    /// True if an attribute that only calls have is present.
     pub(crate) has_call_attribute: bool,
 }
 
-/// The ranks of what stands in the slots, while they are being filled.
+/// The ranks of the attributes in the slots, while these are being filled.
 struct Ranks {
     by_key: [u8; KEY_COUNT],
     fields: [u8; context::FIELD_COUNT],
@@ -233,7 +235,7 @@ impl<'a> IndexedAttributes<'a> {
         }
     }
 
-    /// Takes the exception that an event tells of; a later one replaces it, what the span itself says stays.
+    /// Adds the exception of an event. A later exception replaces it, but the span's own attributes stay.
     pub(crate) fn add_exception(&mut self, attributes: &'a [Attribute<'a>], own: &Self) {
         const EXCEPTION_KEYS: [AttributeKey; 3] =
             [AttributeKey::ExceptionType, AttributeKey::ExceptionMessage, AttributeKey::Stacktrace];
@@ -252,18 +254,18 @@ impl<'a> IndexedAttributes<'a> {
         self.by_key[key as usize] = None;
     }
 
-    /// The text of a clue.
+    /// Returns the text of an attribute.
     pub(crate) fn text(&self, key: AttributeKey) -> Option<&'a str> {
         self.get(key)?.value.as_text()
     }
 
-    /// The code that an attribute gives; never one that stands for a success.
+    /// Returns the code that an attribute states; never a code that means success.
     pub(crate) fn code(&self) -> Code<'a> {
         self.get(AttributeKey::Code).map_or(Code::Missing, |attribute| parse_code(&attribute.value))
     }
 
-    /// True when the code may be a status of gRPC: by what is spoken or, where nobody says that, by the
-    /// attribute that only statuses stand in.
+    /// Reports whether the code may be a gRPC status: by the RPC system or, if that is not stated, by an
+    /// attribute that only holds statuses.
     pub(crate) fn may_be_grpc(&self) -> bool {
         match self.text(AttributeKey::RpcSystem) {
             Some(system) => GRPC_SYSTEMS.contains(&system),
@@ -271,12 +273,12 @@ impl<'a> IndexedAttributes<'a> {
         }
     }
 
-    /// True when JSON-RPC is spoken.
+    /// Reports whether the protocol is JSON-RPC.
     pub(crate) fn uses_jsonrpc(&self) -> bool {
         self.has_call_attribute || self.text(AttributeKey::RpcSystem) == Some("jsonrpc")
     }
 
-    /// What the attributes say in words. A tool that failed says it in its result.
+    /// Returns the message that the attributes state. A failed tool states it in its result.
     pub(crate) fn message(&self) -> Option<&'a str> {
         let is_plain_text = |text: &&str| !text.trim_ascii().is_empty() && !looks_like_json(text);
         let result = || CONTENT_KEYS.into_iter().filter_map(|key| self.text(key)).find(is_plain_text);
@@ -285,25 +287,25 @@ impl<'a> IndexedAttributes<'a> {
             .or_else(|| result().filter(|_| self.is_tool_error()))
     }
 
-    /// True when the tool itself says that it failed.
+    /// Reports whether the tool itself reports a failure.
     pub(crate) fn is_tool_error(&self) -> bool {
         self.get(AttributeKey::ToolFailed).is_some()
             || self.text(AttributeKey::ErrorType) == Some("tool_error")
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub(crate) fn http_status(&self) -> Option<u16> {
         let attribute = self.fields[ContextField::HttpStatus as usize]?;
         context::http_status(to_scalar(&attribute.value).as_json())
     }
 
-    /// The attributes that hold what a call put out.
+    /// Returns the attributes that hold the output of a call.
     pub(crate) fn content_attributes(&self) -> impl Iterator<Item = &'a Attribute<'a>> + use<'a> {
         let by_key = self.by_key;
         CONTENT_KEYS.into_iter().filter_map(move |key| by_key[key as usize])
     }
 
-    /// The attributes whose words may be a whole reply.
+    /// Returns the attributes whose message may be a whole reply.
     pub(crate) fn message_attributes(&self) -> impl Iterator<Item = &'a Attribute<'a>> + use<'a> {
         [AttributeKey::ErrorMessage, AttributeKey::ExceptionMessage]
             .map(|key| self.by_key[key as usize])
@@ -312,10 +314,10 @@ impl<'a> IndexedAttributes<'a> {
     }
 }
 
-/// What `rpc.system` calls gRPC and its like.
+/// The values of `rpc.system` for gRPC and protocols with the same statuses.
 const GRPC_SYSTEMS: [&str; 3] = ["grpc", "connect_rpc", "connectrpc"];
 
-/// A value that can be what its name promises; another name may still have one.
+/// Reports whether a value is valid for its key. If not, another name of the key may have a valid one.
 fn is_usable(key: AttributeKey, value: &Value<'_>) -> bool {
     match key {
         AttributeKey::ToolResult
@@ -341,7 +343,7 @@ fn is_name(value: &Value<'_>) -> bool {
     }
 }
 
-/// A code as an attribute gives it: conventions ask for texts, so quotes say nothing about the sender.
+/// Parses the code of an attribute. Conventions require texts, so a quoted number does not count as quoted.
 pub(crate) fn parse_code<'a>(value: &'a Value<'a>) -> Code<'a> {
     let number = match value {
         Value::Int(number) => Some(*number),
@@ -355,7 +357,7 @@ pub(crate) fn parse_code<'a>(value: &'a Value<'a>) -> Code<'a> {
     number.map_or(Code::Unusable, |value| Code::Number { value, quoted: false })
 }
 
-/// `0` and `OK` of gRPC, and the statuses of HTTP that are no errors.
+/// Reports whether a code means success: `0` and `OK` of gRPC, and the HTTP statuses that are not errors.
 fn is_success(code: Code<'_>) -> bool {
     match code {
         Code::Number { value, .. } => value == 0 || (100..400).contains(&value),
@@ -364,7 +366,7 @@ fn is_success(code: Code<'_>) -> bool {
     }
 }
 
-/// A value as JSON; what is JSON text already, or nothing, is none.
+/// Converts a value to a JSON scalar. JSON texts and empty values become `null`.
 pub(crate) fn to_scalar<'a>(value: &'a Value<'a>) -> ScalarNode<'a> {
     match value {
         Value::Text(text) => ScalarNode::text(text),

@@ -1,7 +1,7 @@
-//! Failures that attributes state, where no reply is there to look into.
+//! Failures that attributes state, for calls without a reply to search.
 //!
-//! In this order: a code attribute, `error.type`, an exception, an HTTP status. The first that is there
-//! decides that it failed; the others fill in what it leaves open.
+//! The evidence is used in this order: a code attribute, `error.type`, an exception, an HTTP status. The
+//! first one that is present decides that the call failed; the others provide missing details.
 
 use super::Attribute;
 use super::attributes::{AttributeKey, IndexedAttributes, parse_code};
@@ -11,20 +11,20 @@ use crate::dialect::Dialect;
 use crate::envelope::{Failure, error_shapes};
 use crate::registry::Registry;
 
-/// A failure, and where its code stood.
+/// A failure, with the attribute that holds its code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TelemetryFailure<'a> {
     pub(crate) failure: Failure<'a>,
-    /// The attribute that is read as the code.
+    /// The attribute that was read as the code.
     pub(crate) code: Option<&'a Attribute<'a>>,
-    /// The status that `error.type` gives, when it gives one.
+    /// The HTTP status that `error.type` states, if any.
     pub(crate) http_status: Option<u16>,
 }
 
-/// What `error.type` says.
+/// The meaning of `error.type`.
 #[derive(Debug, Clone, Copy)]
 enum ErrorType<'a> {
-    /// Only that it failed.
+    /// The attribute only states that the call failed.
     Failed,
     Code(Code<'a>),
     HttpStatus(u16),
@@ -32,7 +32,7 @@ enum ErrorType<'a> {
     ClassName(&'a str),
 }
 
-/// What the attributes state; none when they tell of no failure.
+/// Returns the failure that the attributes state; `None` if they state none.
 pub(crate) fn from_attributes<'a>(
     attributes: &IndexedAttributes<'a>,
     registry: &Registry,
@@ -50,7 +50,7 @@ pub(crate) fn from_attributes<'a>(
         .then(|| build(attributes, registry, code, error_type.unwrap_or(ErrorType::Failed)))
 }
 
-/// A failed tool call that a host tells of, with the sort of failure that it names.
+/// Creates the failure of a tool call that a host reports, with the error type that it states.
 pub(crate) fn from_host<'a>(
     error_type: Option<&'a Attribute<'a>>,
     registry: &Registry,
@@ -67,7 +67,7 @@ pub(crate) fn from_host<'a>(
     TelemetryFailure { failure, code: None, http_status }
 }
 
-/// A failure of which the status, or the severity, is all that is known.
+/// Creates a failure of which only the status or the severity is known.
 pub(crate) fn without_cause<'a>(attributes: &IndexedAttributes<'a>) -> TelemetryFailure<'a> {
     let failure = Failure { is_from_telemetry: true, ..Failure::new(protocol_dialect(attributes)) };
     TelemetryFailure { failure, code: None, http_status: None }
@@ -110,7 +110,7 @@ fn build<'a>(
     TelemetryFailure { failure, code: attribute, http_status }
 }
 
-/// The error model of what is spoken, as far as attributes show it.
+/// Returns the error model of the protocol, as far as the attributes show it.
 pub(crate) fn protocol_dialect(attributes: &IndexedAttributes<'_>) -> Dialect {
     if attributes.uses_jsonrpc() {
         Dialect::Jsonrpc
@@ -135,12 +135,12 @@ fn parse_error_type<'a>(attribute: &'a Attribute<'a>, registry: &Registry) -> Er
     }
 }
 
-/// A text that some error model has as a code, or would read as one.
+/// Reports whether a text is a code of some error model, or has the prefix of one.
 fn is_code(registry: &Registry, text: &str) -> bool {
     registry.find(text).next().is_some() || registry.prefix(text).is_some()
 }
 
-/// The class without its module: `asyncio.TimeoutError`, `app::Error`, `App\Error`.
+/// Returns a class name without its module: `asyncio.TimeoutError`, `app::Error`, `App\Error`.
 fn strip_module(class_name: &str) -> &str {
     let name = class_name.rsplit(['.', ':', '\\', '/', '$']).next().unwrap_or(class_name);
     if name.is_empty() { class_name } else { name }

@@ -1,8 +1,8 @@
-//! The statuses of gRPC, and what each stands for in our taxonomy.
+//! The statuses of gRPC, and the canonical code of each.
 
 use crate::code::Code;
 
-/// Number, name, and the canonical code; none where the status itself says that nothing is known.
+/// The number, name and canonical code of each status; `None` where the status itself means unknown.
 const STATUSES: [(i64, &str, Option<&str>); 16] = [
     (1, "CANCELLED", Some("PROTOCOL_CANCELLED")),
     (2, "UNKNOWN", None),
@@ -22,10 +22,11 @@ const STATUSES: [(i64, &str, Option<&str>); 16] = [
     (16, "UNAUTHENTICATED", Some("PERMISSION_CREDENTIALS_INVALID")),
 ];
 
-/// Stands for a status that says nothing: the words decide.
+/// The code for a status without a meaning: the message decides.
 pub(crate) const UNKNOWN_CODE: &str = "UNKNOWN_ERROR";
 
-/// The canonical code of a status, sent as its number or its name; Connect writes the names small.
+/// Returns the canonical code of a status, which is sent as its number or its name. Connect writes names in
+/// lower case.
 pub(crate) fn canonical_code(code: Code<'_>) -> Option<&'static str> {
     let is = |number: i64, name: &str| match code {
         Code::Number { value, .. } => value == number,

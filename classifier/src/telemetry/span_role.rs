@@ -1,8 +1,8 @@
-//! What a span is in a call: the tool's own, a part of the transport, or something around it; which side of
-//! the call it reports, and which tool it names.
+//! The role of a span in a call: the tool's own span, a part of the transport, or an enclosing span; the side
+//! of the call that it reports, and the tool that it names.
 //!
-//! Instrumentations say this in attributes of their own, or only in the name of the span. Everything here is
-//! decided from one span alone; which spans belong to the same call is the collector's business.
+//! Instrumentations state this in their own attributes, or only in the name of the span. Everything here is
+//! decided from one span alone; the collector decides which spans belong to the same call.
 
 use super::SpanKind;
 use super::attributes::{AttributeKey, CONTENT_KEYS, IndexedAttributes};
@@ -10,16 +10,16 @@ use crate::context::ContextField;
 
 /// The method that calls a tool.
 const TOOL_CALL_METHOD: &str = "tools/call";
-/// The attribute that names the method of a call, where none names its tool.
+/// The attribute that names the method of a call, used if none names its tool.
 pub(super) const METHOD_NAME: &str = "mcp.method.name";
-/// The attribute that names whatever a span of `openllmetry` stands for.
+/// The attribute that names the entity of an `openllmetry` span.
 pub(super) const ENTITY_NAME: &str = "traceloop.entity.name";
-/// The attribute of the request, on spans of whatever carries it.
+/// The attribute with the id of an MCP request, on spans of any transport.
 const MCP_REQUEST_ID: &str = "mcp.request.id";
-/// How the workflows end that stand for an MCP server, not for an agent.
+/// The suffix of workflow names that denote an MCP server rather than an agent.
 const SERVER_WORKFLOW_SUFFIX: &str = ".mcp";
 
-/// Attributes that name the tool of a call, and after them those that name its method.
+/// The attributes that name the tool of a call, followed by those that name its method.
 pub(super) const OPERATION_NAMES: [&str; 9] = [
     "gen_ai.tool.name",
     "mcp.tool.name",
@@ -31,15 +31,16 @@ pub(super) const OPERATION_NAMES: [&str; 9] = [
     METHOD_NAME,
     "rpc.method",
 ];
-/// Those that do not name a tool.
+/// The attributes of [`OPERATION_NAMES`] that name a method, not a tool.
 const METHOD_NAMES: [&str; 2] = [METHOD_NAME, "rpc.method"];
 
-/// How spans of a tool call are named, before the name of the tool.
+/// The prefixes of the names of tool call spans, before the name of the tool.
 const TOOL_SPAN_PREFIXES: [&str; 3] = ["MCP send tools/call ", "tools/call ", "execute_tool "];
-/// How spans are named that pass a call on inside a server; only together with the method.
+/// The prefix of the names of spans that delegate a call inside a server; it only counts together with the
+/// method.
 const DELEGATE_PREFIX: &str = "delegate ";
 
-/// The words that instrumentations use for what a span stands for.
+/// The words that instrumentations use for the role of a span.
 const ROLES: [(&str, SpanRole); 4] = [
     ("tool", SpanRole::Tool),
     ("TOOL", SpanRole::Tool),
@@ -47,7 +48,7 @@ const ROLES: [(&str, SpanRole); 4] = [
     ("session", SpanRole::Session),
 ];
 
-/// What a span stands for, as its instrumentation says.
+/// The role of a span, as stated by its instrumentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanRole {
     /// One call of a tool.
@@ -56,18 +57,18 @@ pub(crate) enum SpanRole {
     Transport,
     /// The session that many calls travel through.
     Session,
-    /// A workflow, an agent, a model: what it puts out is no reply of a tool.
+    /// A workflow, an agent or a model, whose output is not the reply of a tool.
     Other,
 }
 
 impl<'a> IndexedAttributes<'a> {
-    /// What the span stands for; none when nothing says.
+    /// Returns the role of the span; `None` if no attribute states it.
     pub(crate) fn role(&self) -> Option<SpanRole> {
         let word = self.text(AttributeKey::SpanRole)?;
         Some(ROLES.iter().find(|(known, _)| *known == word).map_or(SpanRole::Other, |(_, role)| *role))
     }
 
-    /// Forgets what attributes of this name do not mean on a span of this role.
+    /// Removes the attributes that have another meaning on a span of this role.
     pub(super) fn apply_role(&mut self) {
         let role = self.role();
         if role != Some(SpanRole::Tool) {
@@ -83,8 +84,8 @@ impl<'a> IndexedAttributes<'a> {
         }
     }
 
-    /// The side of the call that the span reports. `openllmetry` calls all its spans internal; those of a
-    /// server name the server as their workflow.
+    /// Returns the side of the call that the span reports. `openllmetry` marks all its spans as internal;
+    /// those of a server name the server as their workflow.
     pub(crate) fn side(&self, kind: SpanKind) -> SpanKind {
         let is_unsaid = matches!(kind, SpanKind::Internal | SpanKind::Unspecified);
         let is_entity =
@@ -97,12 +98,12 @@ impl<'a> IndexedAttributes<'a> {
         if is_server { SpanKind::Server } else { SpanKind::Client }
     }
 
-    /// True for a span by which a server passes a call on inside itself.
+    /// Reports whether a server uses the span to delegate a call inside itself.
     pub(crate) fn is_delegate(&self, kind: SpanKind, span_name: &str) -> bool {
         kind == SpanKind::Internal && span_name.starts_with(DELEGATE_PREFIX)
     }
 
-    /// The tool that only the name of the span tells.
+    /// Returns the tool in the name of the span, if no attribute names it.
     pub(crate) fn tool_in_name<'n>(&self, span_name: &'n str) -> Option<&'n str> {
         let operation = self.fields[ContextField::Operation as usize];
         let method = operation.filter(|field| METHOD_NAMES.contains(&&*field.key));
@@ -119,7 +120,7 @@ impl<'a> IndexedAttributes<'a> {
         (!tool.is_empty()).then_some(tool)
     }
 
-    /// True for a span that is a part of one call, so that those of the same call can be found.
+    /// Reports whether a span is a part of one call, so that the other spans of that call can be found.
     pub(crate) fn is_part_of_call(&self) -> bool {
         let has_request_id =
             || self.fields[ContextField::RequestId as usize].is_some_and(|field| field.key == MCP_REQUEST_ID);
@@ -129,12 +130,12 @@ impl<'a> IndexedAttributes<'a> {
             || has_request_id()
     }
 
-    /// The tool or method that the span names.
+    /// Returns the tool or method that the span names.
     pub(crate) fn named_operation(&self) -> Option<&'a str> {
         self.fields[ContextField::Operation as usize]?.value.as_text()
     }
 
-    /// True when a tool was called, so that its reply might hold a hidden failure.
+    /// Reports whether a tool was called, so that its reply may hold a hidden failure.
     pub(crate) fn calls_tool(&self) -> bool {
         let names_tool = |key: &str| OPERATION_NAMES.contains(&key) && !METHOD_NAMES.contains(&key);
         self.role() == Some(SpanRole::Tool)
@@ -144,7 +145,7 @@ impl<'a> IndexedAttributes<'a> {
             })
     }
 
-    /// True when the content of a reply was captured.
+    /// Reports whether the content of a reply was captured.
     pub(crate) fn has_reply_content(&self) -> bool {
         CONTENT_KEYS.into_iter().any(|key| self.get(key).is_some())
     }
