@@ -1,33 +1,35 @@
-//! Budgets: how many events of a service are stored one by one, so that one noisy service cannot starve the rest.
+//! Budgets: limits on how many events of a service are stored one by one, so that one noisy service cannot starve the
+//! rest.
 //!
-//! A budget is a bucket of tokens that fills at a rate and holds ten seconds' worth. An event that finds a token is
-//! stored as ever; one that finds none is past the budget, and shares a row with its like (`pipeline::coalesce`).
+//! A budget is a token bucket that fills at a rate and holds ten seconds' worth. An event that finds a token is
+//! stored in a row of its own; one that finds none exceeds the budget, and shares a row with similar events
+//! (`pipeline::coalesce`).
 //!
-//! What always holds: within its budget nothing changes for a service; buckets are bounded in number, whatever names are
-//! sent; and taking a token waits for nobody. A bucket that is full again says nothing and can be forgotten, so that
-//! names of the past do not take the place of those of now.
+//! Invariants: within its budget nothing changes for a service; the number of buckets is bounded, whatever names are
+//! sent; and taking a token never blocks on another service. A bucket that is full again holds no information and can
+//! be forgotten, so that names of the past do not take the place of current ones.
 
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A bucket holds what fills it in so long, in nanoseconds.
+/// The time in which an empty bucket fills up, in nanoseconds.
 const BURST_NS: i64 = 10 * SECOND_NS;
 const SECOND_NS: i64 = 1_000_000_000;
-/// No faster rate can be told apart from none.
+/// The largest number of events per period: a faster rate could not be distinguished from an unlimited one.
 const MAX_EVENTS_PER_PERIOD: i64 = SECOND_NS;
-/// Services that have a bucket of their own; the rest share one.
+/// The number of services without a configured budget that have a bucket of their own; the rest share one.
 const MAX_BUCKETS: usize = 4096;
-/// Buckets are looked through for full ones at most so often, in microseconds.
+/// The shortest time between two sweeps for full buckets, in microseconds.
 const SWEEP_INTERVAL_US: i64 = 1_000_000;
 
-/// How many events of `default_interval` service, or of one, are stored one by one: `10000/s`, `orders=500/min`.
+/// The budget of one service, or of every service without its own: `orders=500/min`, `10000/s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Whose; of `default_interval` service that has none of its own if this is not given.
+    /// The service; `None` for all services that have no budget of their own.
     pub service: Option<String>,
-    /// How long one event takes to be affordable again, in nanoseconds.
+    /// The time in which one token is refilled, in nanoseconds.
     interval: i64,
 }
 
@@ -59,11 +61,12 @@ fn interval(rate: &str) -> Option<i64> {
     Some(time / events)
 }
 
-/// The tokens of one service, as the time up to which they are spent: it lags behind now by what is left.
+/// The tokens of one service, represented by the time up to which they are spent: the tokens left are the time from
+/// it until now, divided by the interval.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     interval: i64,
-    /// As far as it can lag: never less than one event.
+    /// The longest time that it can lag behind now, which is at least one interval.
     burst: i64,
     spent_until: AtomicI64,
 }
@@ -73,11 +76,12 @@ impl Bucket {
         Self { interval, burst: BURST_NS.max(interval), spent_until: AtomicI64::new(i64::MIN) }
     }
 
-    /// Takes a token, if there is one. Time is in microseconds since 1970.
+    /// Takes a token and returns true, if there is one. Time is in microseconds since 1970.
     pub(crate) fn take(&self, now: i64) -> bool {
         let now = now.saturating_mul(1_000);
         let spend = |until: i64| {
-            // Spent far ahead of now: the clock was set back. Nobody is to wait until it has caught up.
+            // If tokens are spent far ahead of now, the clock was set back. The service does not wait until it has
+            // caught up.
             let was_set_back = until > now.saturating_add(self.burst);
             let until =
                 if was_set_back { now - self.interval } else { until.max(now.saturating_sub(self.burst)) };
@@ -87,7 +91,7 @@ impl Bucket {
         self.spent_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok()
     }
 
-    /// Gives tokens back for events that were not stored after all.
+    /// Returns tokens of events that were not stored after all.
     pub(crate) fn give_back(&self, count: u64) {
         let time = self.interval.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
         self.spent_until.fetch_sub(time.min(BURST_NS.max(self.interval)), Ordering::Relaxed);
@@ -98,17 +102,17 @@ impl Bucket {
     }
 }
 
-/// What a service may spend.
+/// The bucket that a service may take tokens from, if it is limited.
 #[derive(Debug, Clone)]
 pub(crate) enum Allowance {
-    /// It has no budget.
+    /// The service has no budget.
     Unlimited,
     Own(Arc<Bucket>),
-    /// One of too many services: all of these have one bucket.
+    /// The service is beyond the largest number of buckets and shares one with all others that are.
     Shared(Arc<Bucket>),
 }
 
-/// The budgets of all services. None until they are set.
+/// The budgets of all services. There are none until they are set.
 #[derive(Debug, Default)]
 pub struct Budgets {
     are_set: AtomicBool,
@@ -117,17 +121,17 @@ pub struct Budgets {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    /// Of services without one of their own.
+    /// The interval of the budget of services without their own.
     default_interval: Option<i64>,
     configured: HashMap<Box<str>, Arc<Bucket>>,
     dynamic: HashMap<Box<str>, Arc<Bucket>>,
     overflow: Option<Arc<Bucket>>,
-    /// When full ones were last looked for.
+    /// The time of the last sweep for full buckets.
     last_sweep: i64,
 }
 
 impl Budgets {
-    /// Replaces all budgets; of several for the same service the last holds. Everybody begins with a full bucket.
+    /// Replaces all budgets; of several for the same service the last one applies. All buckets are full at first.
     pub fn set(&self, budgets: &[Budget]) {
         let mut buckets = Buckets::default();
         for Budget { service, interval } in budgets {
@@ -143,13 +147,13 @@ impl Budgets {
         self.are_set.store(!budgets.is_empty(), Ordering::Relaxed);
     }
 
-    /// False when nothing has to be looked at.
+    /// Reports whether there are any budgets.
     #[inline]
     pub(crate) fn are_set(&self) -> bool {
         self.are_set.load(Ordering::Relaxed)
     }
 
-    /// What a service may spend. Time is in microseconds since 1970.
+    /// Returns the allowance of a service. Time is in microseconds since 1970.
     pub(crate) fn allowance(&self, service: &str, now: i64) -> Allowance {
         let known = self.buckets.read().unwrap_or_else(PoisonError::into_inner).lookup(service);
         known.unwrap_or_else(|| {
@@ -290,7 +294,8 @@ mod tests {
         assert!(!one.are_set());
     }
 
-    /// A million names cannot take more than so many buckets, and not those of who comes later.
+    /// A million names cannot take more than the largest number of buckets, and services that come later still get
+    /// their own once others are quiet.
     #[test]
     fn names_past_the_bound_share_a_bucket_until_others_are_quiet() {
         let budgets = budgets(&["1/s", "named=5/s"]);

@@ -1,8 +1,8 @@
-//! The hash of a text, as files of positions have it.
+//! The hash of a text, in the form in which it is stored in files.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// XXH3-128, written as 32 hex digits.
+/// An XXH3-128 hash, serialized as 32 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ContentHash(pub u128);
 

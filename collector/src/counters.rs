@@ -1,6 +1,6 @@
-//! What happened, as numbers: one closed list, counted per request and not per record.
+//! The counters of the collector: one closed list, updated once per request and not per record.
 //!
-//! Every rejection and every drop is in here by its reason; nothing disappears without a trace.
+//! Every rejection and every drop is counted by its reason; nothing is lost without being counted.
 
 mod category_counts;
 mod local_inputs;
@@ -13,43 +13,44 @@ use crate::source::Source;
 use classifier::{Category, UnrecognizedReason};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows.
+/// A number that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to it.
+    /// Adds to the counter.
     pub fn add(&self, count: u64) {
         if count > 0 {
             self.0.fetch_add(count, Ordering::Relaxed);
         }
     }
 
-    /// Its value.
+    /// Returns the value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A number that comes and goes.
+/// A number that can rise and fall.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Its value.
+    /// Returns the value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Why records could not be used, as words of a closed list: the classifier's reasons, and one of the readers.
+/// The names of the reasons for which records could not be used: those of the classifier, and one of the OTLP
+/// parsers.
 pub const RECORD_REASONS: [&str; 10] = [
     UnrecognizedReason::NotJson { at: 0 }.as_str(),
     UnrecognizedReason::InvalidUtf8.as_str(),
@@ -63,32 +64,32 @@ pub const RECORD_REASONS: [&str; 10] = [
     MALFORMED,
 ];
 
-/// A span or log record whose bytes are not one.
+/// The reason of a span or log record whose bytes cannot be parsed.
 pub(crate) const MALFORMED: &str = "malformed";
 
-/// The index of a reason in [`RECORD_REASONS`].
+/// Returns the index of a reason in [`RECORD_REASONS`].
 pub(crate) fn reason_index(word: &str) -> usize {
     RECORD_REASONS.iter().position(|known| *known == word).unwrap_or(RECORD_REASONS.len() - 1)
 }
 
-/// What one request brought; added to the counters when it is durable.
+/// The counts of one request, which are added to the counters when it is durable.
 #[derive(Debug, Clone, Default)]
 pub struct RequestCounts {
     /// Lines, spans or log records that could be read.
     pub accepted: u64,
-    /// Those that held nothing of ours.
+    /// Lines, spans or log records that hold no outcome that the classifier recognizes.
     pub unrecognized: u64,
-    /// Those that could not be read.
+    /// Lines, spans or log records that could not be read.
     pub rejected: u64,
-    /// Records by why they could not be used, as in [`RECORD_REASONS`].
+    /// Records that could not be used, by reason as in [`RECORD_REASONS`].
     pub reasons: [u64; RECORD_REASONS.len()],
     /// Errors, warnings and audit events.
     pub events: u64,
-    /// The same by what kind of failure they are.
+    /// Errors, warnings and audit events, by category.
     pub categories: CategoryCounts,
-    /// Calls.
+    /// Calls, successful or not.
     pub calls: u64,
-    /// Data points of metrics that tell of no calls.
+    /// Data points of metrics that do not describe calls.
     pub ignored: u64,
     /// Events past the budget of their service that have no row of their own.
     pub over_budget: u64,
@@ -98,19 +99,19 @@ pub struct RequestCounts {
     pub times_replaced: u64,
 }
 
-/// Declares the counters of a source that a counts feeds.
+/// Declares the counters of a source, including those to which the counts of requests are added.
 macro_rules! source_counters {
     ($($(#[$doc:meta])* $name:ident = $key:literal,)+) => {
-        /// What came in by one receiver.
+        /// The counters of one receiver.
         #[derive(Debug, Default)]
         pub struct SourceCounters {
-            /// Requests that came, refused ones included.
+            /// Requests that were received, including rejected ones.
             pub requests: Counter,
-            /// Bytes that came, as they came.
+            /// Bytes of bodies as they were received.
             pub wire_bytes: Counter,
-            /// Bytes after decompression.
+            /// Bytes of bodies after decompression.
             pub body_bytes: Counter,
-            /// Requests refused, by reason as in [`RejectionReason::ALL`].
+            /// Requests that were rejected, by reason as in [`RejectionReason::ALL`].
             pub rejected_requests: [Counter; RejectionReason::ALL.len()],
             /// Records that could not be used, by reason as in [`RECORD_REASONS`].
             pub reasons: [Counter; RECORD_REASONS.len()],
@@ -120,7 +121,7 @@ macro_rules! source_counters {
         }
 
         impl SourceCounters {
-            /// Adds what a durable request brought.
+            /// Adds the counts of a durable request.
             pub fn add(&self, counts: &RequestCounts) {
                 $(self.$name.add(counts.$name);)+
                 for (counter, count) in self.reasons.iter().zip(counts.reasons) {
@@ -131,7 +132,7 @@ macro_rules! source_counters {
                 }
             }
 
-            /// The counters that a counts feeds, with their names.
+            /// Returns the counters that are also in [`RequestCounts`], with their names.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$(($key, self.$name.get()),)+]
@@ -161,35 +162,35 @@ source_counters! {
     times_replaced = "times_replaced",
 }
 
-/// Everything the collector counts.
+/// All counters of the collector.
 #[derive(Debug, Default)]
 pub struct Counters {
     sources: [SourceCounters; Source::ALL.len()],
-    /// Rejected records of which no sample was kept, because there were many.
+    /// Rejected records of which no sample was kept, because the limit of samples was reached.
     pub samples_dropped: Counter,
-    /// Requests that were answered with the answer to an earlier one, by their `Idempotency-Key`.
+    /// Requests that were answered with the response to an earlier one, because of their `Idempotency-Key`.
     pub idempotent_replays: Counter,
-    /// Defects that were caught before they could do harm.
+    /// Panics that were caught before they could affect other requests.
     pub panics: Counter,
-    /// Records of the log that were durable but could not be read back.
+    /// Records of the WAL that were durable but could not be read back.
     pub unreadable_records: Counter,
-    /// Files that we read ourselves.
+    /// The counters of tailed log files.
     pub files: FileCounters,
-    /// Standard input.
+    /// The counters of standard input.
     pub stdin: StdinCounters,
 }
 
 impl Counters {
-    /// What came in by one receiver.
+    /// Returns the counters of one receiver.
     #[must_use]
     pub fn of(&self, source: Source) -> &SourceCounters {
         &self.sources[source as usize]
     }
 
-    /// Counts a rejection: the one index that does.
+    /// Counts a rejection; all rejections are counted here.
     pub fn record_rejection(&self, source: Source, rejection: &Rejection) {
         self.of(source).rejected_requests[rejection.reason as usize].add(1);
-        // The detail is for the sender: it may quote what was sent, and logs hold no secrets.
+        // The detail is only for the sender: it may quote the request, and diagnostics must not hold secrets.
         tracing::debug!(source = source.as_str(), reason = rejection.reason.as_str(), "request rejected");
     }
 }

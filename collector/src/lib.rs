@@ -1,19 +1,22 @@
-//! From sockets to the store: receivers, and the pipeline behind them.
+//! Ingest, from sockets to the store: the receivers, and the pipeline behind them.
 //!
 //! # A tour
 //!
-//! 1. [`receivers`] accepts connections, bounds and frames what arrives, and answers; one file a receiver.
-//! 2. [`pipeline`] takes whole requests: [`Pipeline::submit`] returns when what a request held is durable, or says why
-//!    it is not. Workers decompress and read; `classifier` decides what records mean; `store` keeps the rows.
-//! 3. [`Rejection`] is every way to say no: one table of reasons, each with its statuses and its remedy.
-//! 4. [`counters`] is what happened, as numbers, and [`status_api`] shows them, with health and readiness; [`metrics`] is what
-//!    services answered, and all of that, for Prometheus.
+//! 1. [`receivers`] accepts connections, bounds and frames what arrives, and sends the responses; each receiver has
+//!    one file.
+//! 2. [`pipeline`] takes whole requests: [`Pipeline::submit`] returns when the contents of a request are durable, or
+//!    returns the rejection. Workers decompress and parse; `classifier` decides what records mean; `store` keeps the
+//!    rows.
+//! 3. [`Rejection`] covers every way to reject a request: one table of reasons, each with its status codes and its
+//!    remedy.
+//! 4. [`counters`] counts what happened, and [`status_api`] shows the counters, with health and readiness;
+//!    [`metrics`] holds the metrics of the services, and exports all of that to Prometheus.
 //!
-//! [`Limits`] bounds all of it, in one place; [`Budgets`] keep one noisy service from starving the rest.
+//! [`Limits`] bounds all of it in one place; [`Budgets`] keep one noisy service from starving the rest.
 //!
 //! # What is not here
 //!
-//! What a record means (`classifier`), what is stored and how (`store`), arguments and files (the binary).
+//! The meaning of records is in `classifier`, storage in `store`, and arguments and config files in the binary.
 
 mod budget;
 mod content_hash;

@@ -1,9 +1,9 @@
-//! Every bound of the collector, in one place, each with its reason.
+//! The limits of the collector, in one place, each with its reason.
 //!
-//! Senders are hostile until proven otherwise: whatever they send, and however many of them, the memory and
-//! the time they cost are bounded by these numbers. At its worst, what senders take is about three times `batch_bytes`,
-//! once each of `inflight_bytes`, `unwritten_bytes` and `idempotency_bytes`, twice `dedup_entries` identities and `series` series:
-//! whoever raises one of them pays for it.
+//! Senders are assumed to be hostile: whatever they send, and however many of them there are, the memory and time
+//! that they cost are bounded by these numbers. In the worst case, senders take about three times `batch_bytes`, once
+//! each of `inflight_bytes`, `unwritten_bytes` and `idempotency_bytes`, twice `dedup_entries` identities, and
+//! `series` series; raising one of these costs that much more memory.
 
 use classifier::LimitConstraint;
 use std::time::Duration;
@@ -11,77 +11,81 @@ use std::time::Duration;
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Bounds on what senders may cost. [`Limits::DEFAULT`] serves one machine.
+/// Limits on what senders may cost. [`Limits::DEFAULT`] suits a single machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A compressed body, as it arrives.
+    /// The size of a compressed body, as it arrives.
     pub compressed_bytes: usize,
-    /// A body after decompression, or one that came without: checked while it streams.
+    /// The size of a body after decompression, or of an uncompressed one; checked while it streams.
     pub body_bytes: usize,
-    /// The rows of one request, as stored: a body can yield more than it holds.
+    /// The size of the rows of one request in memory: a body can yield far more than its own size.
     pub batch_bytes: usize,
-    /// Requests whose body or rows are above this are worked on one at a time, so that two giants do not meet
-    /// in memory, by a worker of their own, so that nobody waits behind one.
+    /// The size of a body, or of rows, above which a request is large. Large requests are processed one at a time, so
+    /// that two are never in memory at once, and by a worker of their own, so that no other request waits for them.
     pub large_bytes: usize,
-    /// A giant that has waited this long for its turn is refused: a queue of them must not grow for ever.
+    /// The longest time that a large request waits for its turn before it is rejected, so that their queue cannot
+    /// grow without bound.
     pub large_wait: Duration,
-    /// Records that the log has not made durable yet, all together: disks can be slower than workers.
+    /// The total size of records that the WAL has not made durable yet: disks can be slower than workers.
     pub unwritten_bytes: usize,
-    /// The bodies of all requests that are being read or wait for the log.
+    /// The total size of the bodies of requests that are being read or wait for the WAL.
     pub inflight_bytes: usize,
-    /// Requests that are being read or wait for the log.
+    /// The number of requests that are being read or wait for the WAL.
     pub requests: usize,
-    /// Open connections on each listener.
+    /// The number of open connections on each listener.
     pub connections: usize,
-    /// Open connections of one address, on each listener: a part of all, so that no client can take them from the
-    /// others, and a large one, since a proxy or a machine of many senders is one address.
+    /// The number of open connections from one address, on each listener. It is less than `connections`, so that no
+    /// client can take all of them, but large, because a proxy or a machine with many senders has one address.
     pub connections_per_address: usize,
-    /// A connection on which no request is begun for this long is closed; exporters send every few seconds, or once a
+    /// The time without a new request after which a connection is closed; exporters send every few seconds, or once a
     /// minute.
     pub idle_timeout: Duration,
-    /// A request's head, of a connection that is not idle.
+    /// The longest time for receiving the head of a request, on a connection that is not idle.
     pub head_timeout: Duration,
-    /// The pause between two pieces of a body.
+    /// The longest pause between two chunks of a body.
     pub body_pause: Duration,
-    /// A whole body.
+    /// The longest time for receiving a whole body.
     pub body_timeout: Duration,
-    /// A request waits this long for room before it is refused: bursts pass, overload shows.
+    /// The longest time that a request waits for admission before it is rejected: bursts pass, and overload is
+    /// reported.
     pub admission_wait: Duration,
-    /// When a refused sender should come back.
+    /// The time after which a rejected sender should retry.
     pub retry_after: Duration,
-    /// Idempotency keys that are remembered.
+    /// The number of idempotency keys that are remembered.
     pub idempotency_keys: usize,
-    /// Their answers, all together: each can list `rejected_listed` lines. The oldest are forgotten first.
+    /// The total size of their responses; each can list `rejected_listed` lines. The oldest are forgotten first.
     pub idempotency_bytes: usize,
-    /// How long an idempotency key is remembered. No setting: it is a promise, and the tables keep answers for it.
+    /// The time for which an idempotency key is remembered. It is not a setting, because it is guaranteed, and the
+    /// tables keep responses for that time.
     pub idempotency_window: Duration,
-    /// How long a repeated span or log record is known for one. No setting: it is a promise.
+    /// The time for which a repeated span or log record is recognized as a duplicate. It is not a setting, because it
+    /// is guaranteed.
     pub dedup_window: Duration,
-    /// Spans and log records remembered for that, in each half of the window.
+    /// The number of identities that each generation of the dedup window holds.
     pub dedup_entries: usize,
-    /// Rejected lines that an answer lists; the rest are counted.
+    /// The number of rejected lines that a response lists; the rest are only counted.
     pub rejected_listed: usize,
-    /// Rows of the `rejects` table in one minute: a sample, not a copy.
+    /// The number of rows that the `rejects` table gets per minute: a sample, not a copy.
     pub rejects_per_minute: usize,
-    /// How much of a rejected record is kept.
+    /// The number of bytes that are kept of a rejected record.
     pub reject_sample_bytes: usize,
-    /// Attributes of one span, record, resource or event; the rest are not read.
+    /// The number of attributes of one span, record, resource or event that are read; the rest are ignored.
     pub attributes: usize,
-    /// Lists and maps nested deeper in an attribute are cut off.
+    /// The nesting depth at which lists and maps in an attribute are cut off.
     pub value_depth: usize,
-    /// How long a shutdown waits for what was begun.
+    /// The longest time that a shutdown waits for requests in progress.
     pub drain: Duration,
-    /// Metric series, those of our own health included: what is beyond is `_other`. The families share them out, so none
-    /// needs a bound of its own.
+    /// The number of metric series, including those of the server itself; beyond it, series become `_other`. The
+    /// metrics share it out, so none needs a limit of its own.
     pub series: usize,
-    /// Services that metrics tell apart.
+    /// The number of services that metrics distinguish.
     pub services: usize,
-    /// Operations that are remembered to be answered by a server that reports.
+    /// The number of operations for which the registry remembers that their server reports calls.
     pub operations: usize,
 }
 
 impl Limits {
-    /// What serves one machine.
+    /// The limits that suit a single machine.
     pub const DEFAULT: Self = Self {
         compressed_bytes: 16 * MIB,
         body_bytes: 64 * MIB,
@@ -115,10 +119,10 @@ impl Limits {
         operations: 4096,
     };
 
-    /// Whether the bounds fit together.
+    /// Checks that the limits are consistent with each other.
     ///
     /// # Errors
-    /// The first relation that does not hold.
+    /// Returns the first constraint that is violated.
     pub const fn check(&self) -> Result<(), LimitConstraint> {
         let body = ("body_bytes", self.body_bytes);
         let batch = ("batch_bytes", self.batch_bytes);
@@ -170,18 +174,18 @@ impl Limits {
     }
 }
 
-/// No request can be allowed to be larger.
+/// The largest size that can be allowed for a request, in bytes.
 const LARGEST: usize = 1 << 30;
-/// No attribute can be allowed to be nested deeper.
+/// The largest nesting depth that can be allowed for attributes.
 const DEEPEST: usize = 128;
-/// Fewer series would leave no room for services.
+/// The smallest number of series: fewer would leave none for services.
 const LEAST_SERIES: usize = 4_000;
-/// So many series must there be for each service.
+/// The number of series that must be available for each service.
 const SERIES_OF_A_SERVICE: usize = 40;
 
 const _: () = {
     assert!(Limits::DEFAULT.check().is_ok());
-    // A giant's rows stand in memory three times while they are written as a record.
+    // The rows of a large request are in memory three times while they are encoded as a record.
     assert!(3 * Limits::DEFAULT.batch_bytes + Limits::DEFAULT.inflight_bytes < 320 * MIB);
 };
 

@@ -1,30 +1,30 @@
-//! Why a request was refused: one closed table that gives every rejection its word, its status and its remedy.
+//! Rejections of requests: one closed table that gives every reason its name, its status codes and its remedy.
 //!
-//! Receivers turn a [`Rejection`] into their protocol's answer; nobody else writes a status. Each is counted by
-//! its word.
+//! Receivers turn a [`Rejection`] into a response of their protocol; no other code writes a status. Each rejection is
+//! counted by the name of its reason.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A refused request.
+/// A rejected request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// Which of the closed list.
+    /// The reason, from the closed list.
     pub reason: RejectionReason,
     /// What was wrong with this request, and where.
     pub detail: String,
-    /// When to come back, if that can help.
+    /// The time after which to retry, if a retry can help.
     pub retry_after: Option<Duration>,
 }
 
 impl Rejection {
-    /// A rejection that a retry cannot change.
+    /// Creates a rejection that a retry cannot change.
     #[must_use]
     pub fn new(reason: RejectionReason, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into(), retry_after: None }
     }
 
-    /// A rejection that a retry may change.
+    /// Creates a rejection that a retry may change.
     #[must_use]
     pub fn retryable(reason: RejectionReason, detail: impl Into<String>, retry_after: Duration) -> Self {
         Self { reason, detail: detail.into(), retry_after: Some(retry_after) }
@@ -37,58 +37,58 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// The closed list of reasons.
+/// The closed list of reasons for rejections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RejectionReason {
     /// Nothing in the body could be read.
     Unreadable,
     /// The body is not what its `Content-Encoding` says.
     BadCompression,
-    /// A query parameter or header has a value we do not know.
+    /// A query parameter or header has an unsupported value.
     BadParameter,
-    /// No such path.
+    /// The path does not exist.
     NotFound,
-    /// Another method.
+    /// The path does not support the HTTP method.
     WrongMethod,
-    /// No token, or none that is known.
+    /// The token is missing or unknown.
     Unauthenticated,
-    /// A token for something else, or a name that is not ours.
+    /// The token lacks the scope, or the host name is not one of this server.
     Forbidden,
-    /// A page of another origin sent it through a browser.
+    /// The request was sent by a web page of another origin.
     CrossSite,
-    /// An `Idempotency-Key` that stands for another request.
+    /// The `Idempotency-Key` was used for another request.
     KeyReused,
     /// The body came too slowly.
     TooSlow,
-    /// Over a limit on size.
+    /// The request exceeds a limit on size.
     TooLarge,
-    /// A content type we do not read.
+    /// The content type is not supported.
     WrongType,
-    /// A content encoding we do not read.
+    /// The content encoding is not supported.
     WrongEncoding,
-    /// A signal we do not take.
+    /// The OTLP signal is not supported.
     WrongSignal,
-    /// No room now.
+    /// The limits on memory or on concurrent requests are reached.
     Busy,
-    /// The log has reached its limit on disk.
+    /// The WAL has reached its largest size on disk.
     WalFull,
-    /// The log could not be written.
+    /// The WAL could not be written.
     DiskFailed,
-    /// The data directory was removed, renamed or replaced while we use it.
+    /// The data directory was removed, renamed or replaced while it is in use.
     DirectoryLost,
-    /// The sender went away before its request was whole.
+    /// The sender went away before its request was complete.
     Gone,
-    /// On the way out.
+    /// The server is shutting down.
     ShuttingDown,
-    /// A defect of ours.
+    /// An internal error, which is a bug.
     Internal,
 }
 
-/// A row of the table: word, HTTP status, gRPC status, remedy.
+/// A row of the table: name, HTTP status, gRPC status, remedy.
 type Row = (&'static str, u16, i32, &'static str);
 
 impl RejectionReason {
-    /// All of them, for counters.
+    /// All reasons, in the order in which counters index them.
     pub const ALL: [Self; 21] = [
         Self::Unreadable,
         Self::BadCompression,
@@ -113,8 +113,9 @@ impl RejectionReason {
         Self::Internal,
     ];
 
-    /// gRPC: 3 invalid argument, 7 permission denied, 8 resource exhausted, 12 unimplemented, 13 internal, 14 unavailable, 16 unauthenticated. OTLP
-    /// senders retry 14, and 8 only when told when: what is too large stays too large.
+    /// Returns the row of the reason. The gRPC codes are 3 invalid argument, 7 permission denied, 8 resource
+    /// exhausted, 12 unimplemented, 13 internal, 14 unavailable and 16 unauthenticated. OTLP senders retry 14, and 8
+    /// only if they are told when: a request that is too large stays too large.
     const fn row(self) -> Row {
         match self {
             Self::Unreadable => ("unreadable", 400, 3, "send what the content type says"),
@@ -156,32 +157,33 @@ impl RejectionReason {
                 14,
                 "put the data directory back where it was, or restart the server; retry after the given time",
             ),
-            // Nobody reads this one; 499 and 1 (cancelled) are what others write into their logs.
+            // The sender cannot read this response; 499 and 1 (cancelled) are the codes that other servers write into
+            // their logs.
             Self::Gone => ("gone", 499, 1, "keep the connection open until the answer"),
             Self::ShuttingDown => ("shutting_down", 503, 14, "retry after the given time"),
             Self::Internal => ("internal", 500, 13, "this is a defect of Faultline: please report it"),
         }
     }
 
-    /// A short, stable word: a metric label.
+    /// Returns a short, stable name, which is a metric label.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     #[must_use]
     pub const fn http_status(self) -> u16 {
         self.row().1
     }
 
-    /// The gRPC status.
+    /// Returns the gRPC status.
     #[must_use]
     pub const fn grpc_status(self) -> i32 {
         self.row().2
     }
 
-    /// What to do about it.
+    /// Returns what the sender or operator can do about it.
     #[must_use]
     pub const fn remedy(self) -> &'static str {
         self.row().3

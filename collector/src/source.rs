@@ -1,6 +1,6 @@
-//! Where records come in.
+//! The receivers through which records come in.
 
-/// A receiver, by what it takes.
+/// A receiver, named by the data that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// `POST /v1/envelopes`.
@@ -11,18 +11,18 @@ pub enum Source {
     OtlpLogs,
     /// OTLP metrics.
     OtlpMetrics,
-    /// Log files that we read ourselves.
+    /// Log files that the server tails.
     Files,
     /// Lines of standard input.
     Stdin,
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 6] =
         [Self::Envelopes, Self::OtlpTraces, Self::OtlpLogs, Self::OtlpMetrics, Self::Files, Self::Stdin];
 
-    /// A short, stable word: a column value and a metric label.
+    /// Returns a short, stable name: a column value and a metric label.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

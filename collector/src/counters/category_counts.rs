@@ -1,19 +1,19 @@
-//! Events counted by category: a few numbers in the order of the closed list.
+//! Counts of events by category, in the order of the closed list.
 //!
-//! Written as an object that leaves out what is zero, and read back from one: answers that are kept in a log may be older
-//! than this count, or name a category that this version does not know.
+//! They are serialized as an object that leaves out zeros. Parsing accepts responses that are older than this count,
+//! or that name a category which this version does not know.
 
 use classifier::Category;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// How many events of each category.
+/// The number of events of each category.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CategoryCounts([u64; Category::ALL.len()]);
 
 impl CategoryCounts {
-    /// Counts events of a category.
+    /// Adds events of a category.
     pub fn add(&mut self, category: Category, events: u64) {
         self.0[category as usize] += events;
     }
@@ -25,12 +25,12 @@ impl CategoryCounts {
         }
     }
 
-    /// The categories that have events, in the order of the list.
+    /// Returns the categories that have events, in the order of the list.
     pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> {
         Category::ALL.iter().copied().zip(self.0).filter(|(_, events)| *events > 0)
     }
 
-    /// True when there are no events.
+    /// Reports whether there are no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|events| *events == 0)
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for CategoryCounts {
     }
 }
 
-/// Reads the object. A word of another version counts as unknown, so that the sum stays right.
+/// Parses the object. An unknown category counts as [`Category::Unknown`], so that the sum stays correct.
 struct CategoryVisitor;
 
 impl<'de> Visitor<'de> for CategoryVisitor {

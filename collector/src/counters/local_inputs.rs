@@ -1,36 +1,37 @@
-//! What became of files and of standard input, beside what every source counts.
+//! Counters of tailed files and of standard input, in addition to those of every source.
 
 use super::{Counter, Gauge};
 
-/// Files that are read.
+/// The counters of tailed log files.
 #[derive(Debug, Default)]
 pub struct FileCounters {
-    /// Open now.
+    /// Files that are open.
     pub open: Gauge,
-    /// Found, and not read yet: for want of room, or because they may be a copy of what is being read, or still written.
+    /// Files that were found but are not read yet: too many are open, or they may be a copy of another file, or are
+    /// still being written.
     pub waiting: Gauge,
-    /// Bytes that open files hold and are not stored yet; of archives nobody knows how many.
+    /// Bytes of open files that are not stored yet, without archives, whose length is unknown.
     pub lag: Gauge,
     /// Lines that were read.
     pub lines: Counter,
-    /// Their bytes, unpacked.
+    /// Bytes of these lines, after decompression.
     pub bytes: Counter,
-    /// Files that got another name.
+    /// Files that were renamed.
     pub rotations: Counter,
-    /// Files that were emptied, or replaced in place.
+    /// Files that were truncated, or replaced in place.
     pub truncations: Counter,
-    /// Files that turned out to hold what had been read from another.
+    /// Files that turned out to be a copy of what had been read from another.
     pub copies: Counter,
     /// Archives that were read to their end.
     pub archives: Counter,
-    /// Times that a file could not be read.
+    /// Failed attempts to read a file.
     pub unreadable: Counter,
-    /// Records that were left out because they alone were refused.
+    /// Records that were skipped because they were rejected by themselves.
     pub skipped: Counter,
 }
 
 impl FileCounters {
-    /// All of them, with their names.
+    /// Returns all values with their names.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 11] {
         [
@@ -49,19 +50,19 @@ impl FileCounters {
     }
 }
 
-/// Standard input.
+/// The counters of standard input.
 #[derive(Debug, Default)]
 pub struct StdinCounters {
     /// Lines that were stored.
     pub lines: Counter,
-    /// Bytes that came.
+    /// Bytes that were read.
     pub bytes: Counter,
-    /// Lines that were passed on but not stored, for want of room.
+    /// Lines that could not be stored in time; with `--tee` they were still passed on.
     pub dropped: Counter,
 }
 
 impl StdinCounters {
-    /// All of them, with their names.
+    /// Returns all values with their names.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 3] {
         [("lines", self.lines.get()), ("bytes", self.bytes.get()), ("dropped", self.dropped.get())]

@@ -1,16 +1,16 @@
-//! Identities of calls that were counted, as they stand in the WAL beside the sums.
+//! The encoding of identities of counted calls, which are stored in the WAL beside the sums.
 //!
-//! A call that worked leaves no row, so nothing but its identity tells that it was counted. It has eight bytes: among a
-//! million that are remembered, a new one is taken for a repeat about once in twenty million million calls.
+//! A successful call leaves no row, so only its identity shows that it was counted. An identity has eight bytes: with
+//! a million remembered ones, a new call is taken for a duplicate about once in twenty trillion calls.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use store::rows::CALLS;
 
-/// The bytes of an identity.
+/// The size of an identity, in bytes.
 const BYTES: usize = size_of::<u64>();
 
-/// Identities as the text of a row.
+/// Encodes identities as the text of a row.
 pub(super) fn encode(identities: &[u64]) -> String {
     let bytes: Vec<u8> = identities.iter().flat_map(|identity| identity.to_le_bytes()).collect();
     let mut text = String::with_capacity(CALLS.len() + bytes.len().div_ceil(3) * 4 + 2);
@@ -20,7 +20,7 @@ pub(super) fn encode(identities: &[u64]) -> String {
     text
 }
 
-/// None for what else is encode in the same place.
+/// Decodes identities; returns `None` for other data that is stored in the same column.
 pub(super) fn decode(text: &str) -> Option<Vec<u64>> {
     let bytes = BASE64_STANDARD_NO_PAD.decode(text.strip_prefix(CALLS)?.strip_suffix("\"}")?).ok()?;
     Some(bytes.as_chunks::<BYTES>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())

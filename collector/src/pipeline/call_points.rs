@@ -1,12 +1,12 @@
-//! Histograms of calls, as OTLP metrics bring them: what one data point adds to the traffic.
+//! Histograms of calls in OTLP metrics: computes what one data point adds to the traffic.
 //!
-//! A cumulative point says how many calls there were since its series began, so what was said before has to
-//! be known. A series that is seen for the first time counts from its beginning when it is really new: it
-//! began a moment ago, or others of its sender were seen before. Otherwise it was counted by whoever ran here
-//! earlier, and only what comes on top of it counts.
+//! A cumulative point gives the number of calls since its series began, so the previous point has to be known. A
+//! series that is seen for the first time counts from its beginning if it is really new: it began a moment ago, or
+//! other series of its sender were seen before. Otherwise an earlier run of the server has counted it, and only
+//! further increases count.
 //!
-//! Invariants: memory is bounded, and a series that had to be forgotten begins anew; what was learned from a
-//! batch that then could not be stored is unlearned ([`CumulativeSeries::restore`]), so that a retry counts.
+//! Invariants: memory is bounded, and a series that had to be forgotten begins anew; points of a batch that could not
+//! be stored are reverted ([`CumulativeSeries::restore`]), so that a retry counts.
 
 use classifier::telemetry::{Attribute, Resource, SpanKind, Value};
 use hashbrown::HashMap;
@@ -14,26 +14,26 @@ use std::sync::{Mutex, PoisonError};
 use store::rows::BUCKET_BOUNDS_US;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Series and senders that each half of the memory holds.
+/// The number of series, and of senders, that each generation holds.
 const MAX_SERIES: usize = 8_192;
-/// A series that began no longer ago than this is new.
+/// The age, in nanoseconds, up to which a series that is seen for the first time counts as new.
 const NEW_SERIES_NS: u64 = 120_000_000_000;
 
-/// Calls that took about so long, and how long they took together.
+/// The number of calls and the distribution of their durations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallDurations {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// How long they took together, in microseconds; zero when nobody says.
+    /// The total duration of the calls in microseconds; zero if it is not reported.
     pub sum_us: u64,
-    /// Calls by the first of [`BUCKET_BOUNDS_US`] that they do not exceed.
+    /// The number of calls by the first of [`BUCKET_BOUNDS_US`] that they do not exceed.
     pub bucket_counts: [u64; BUCKET_BOUNDS_US.len()],
 }
 
 impl CallDurations {
-    /// Adds calls of which the slowest took at most so many microseconds.
+    /// Adds calls that took at most `upper_us` microseconds.
     pub(crate) fn add_bucket(&mut self, upper_us: f64, calls: u64) {
-        // What a sum of floats in seconds gets wrong is less than this.
+        // The rounding error of a sum of floating-point seconds is below this.
         const TOLERANCE: f64 = 1e-6;
         let index = BUCKET_BOUNDS_US.partition_point(|bound| (*bound as f64) * (1.0 + TOLERANCE) < upper_us);
         if let Some(bucket) = self.bucket_counts.get_mut(index) {
@@ -41,7 +41,7 @@ impl CallDurations {
         }
     }
 
-    /// What came on top of an earlier state; none when the series was reset in between.
+    /// Returns the increase since an earlier state, or `None` if the series was reset in between.
     fn since(&self, earlier: &Self) -> Option<Self> {
         let mut added = Self {
             calls: self.calls.checked_sub(earlier.calls)?,
@@ -58,28 +58,28 @@ impl CallDurations {
 /// One data point of a histogram of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct CallPoint<'a> {
-    /// The side that measured: a server or a client.
+    /// The side that measured the calls: a server or a client.
     pub side: SpanKind,
-    /// It counts from the beginning of its series, not from the point before.
+    /// True if the point counts from the beginning of its series, not from the previous point.
     pub is_cumulative: bool,
-    /// When its series, or its interval, began, in nanoseconds since 1970.
+    /// The time at which its series, or its interval, began, in nanoseconds since 1970.
     pub start_ns: u64,
-    /// When it was taken.
+    /// The time at which it was taken, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// What is alike about its calls.
+    /// The attributes that its calls share.
     pub attributes: &'a [Attribute<'a>],
-    /// The calls.
+    /// The calls and their durations.
     pub durations: CallDurations,
 }
 
 impl CallPoint<'_> {
-    /// The sender, and the series of the point.
+    /// Returns the keys of the sender and of the series of the point.
     pub(super) fn keys(&self, resource: &Resource<'_>) -> (u64, u64) {
         let sender = hash_attributes(resource.attributes, self.side as u64);
         (sender, hash_attributes(self.attributes, sender))
     }
 
-    /// The identity of the point, by which it is known when it is sent again.
+    /// Returns the identity of the point, by which a duplicate is recognized.
     pub(super) fn identity(&self, series: u64) -> u64 {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.start_ns.to_le_bytes());
@@ -88,7 +88,7 @@ impl CallPoint<'_> {
     }
 }
 
-/// A hash of attributes, whatever order they come in.
+/// Returns a hash of attributes that does not depend on their order.
 fn hash_attributes(attributes: &[Attribute<'_>], seed: u64) -> u64 {
     let mut sum = 0_u64;
     for Attribute { key, value } in attributes {
@@ -112,7 +112,7 @@ struct Series {
     durations: CallDurations,
 }
 
-/// How a series was before a point was added.
+/// The state of a series before a point was added.
 #[derive(Debug)]
 pub(super) struct PreviousState {
     series: u64,
@@ -121,18 +121,18 @@ pub(super) struct PreviousState {
     added_ns: u64,
 }
 
-/// What is known of cumulative series.
+/// The last known states of cumulative series.
 #[derive(Debug, Default)]
 pub(super) struct CumulativeSeries(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     series: Generations<Series>,
-    /// When each sender was first seen, by the clock of its points.
+    /// The time at which each sender was first seen, by the clock of its points.
     senders: Generations<u64>,
 }
 
-/// Two generations: when the younger is full, the older is dropped; what is used becomes young again.
+/// Two generations: when the younger is full, the older is dropped; an entry that is used becomes young again.
 #[derive(Debug)]
 struct Generations<T> {
     young: HashMap<u64, T>,
@@ -164,8 +164,8 @@ impl<T: Copy> Generations<T> {
 }
 
 impl CumulativeSeries {
-    /// What a point adds to what was counted before, and what to restore if that is not stored. None when
-    /// it adds nothing, or comes late.
+    /// Returns the increase that a point brings and the state to restore if it cannot be stored. Returns `None` if
+    /// the point is not newer than the last one of its series.
     pub(super) fn advance(
         &self,
         (sender, series): (u64, u64),
@@ -193,7 +193,7 @@ impl CumulativeSeries {
         Some((added, PreviousState { series, state, added_ns: time_ns }))
     }
 
-    /// Forgets points whose batch could not be stored, newest first.
+    /// Reverts points whose batch could not be stored, newest first.
     pub(super) fn restore(&self, previous: &[PreviousState]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for PreviousState { series, state, added_ns } in previous.iter().rev() {
@@ -220,7 +220,7 @@ mod tests {
     const MINUTE_NS: u64 = 60_000_000_000;
     const START: u64 = 1_000 * MINUTE_NS;
 
-    /// What a point of so many calls adds, `minutes` after its sender began.
+    /// Returns what a point with `calls` calls adds, `minutes` after its sender began.
     fn add(series: &CumulativeSeries, key: u64, minutes: u64, start_ns: u64, calls: u64) -> u64 {
         let time_ns = START + minutes * MINUTE_NS;
         let durations = CallDurations { calls, ..CallDurations::default() };

@@ -1,46 +1,46 @@
-//! Which spans and log records tell of the same call, so that one failure is one failure.
+//! Groups the spans and log records that report the same call, so that one failure counts once.
 //!
 //! A tool call is reported by its server, its client, libraries inside either of them and log records, in any
 //! order and in several requests. A span belongs to the call of the span above it, or of one below it that
 //! came earlier, when both name the same tool or one names none. Two spans of the same *layer* (service, side
 //! and name) are never one call: a caller that tries again makes another call below the same parent.
 //!
-//! The first report of a failure stands for it. A later one is stored as its duplicate, or supersedes it when
-//! it tells more. A report that belongs to no trace that we know, such as that of a stream that writes
-//! replies, repeats the newest failure of its service with the same words, once.
+//! The first report of a failure is its primary event. A later one is stored as its duplicate, or supersedes it if it
+//! is more informative. A report that belongs to no known trace, such as that of a stream that writes replies, is a
+//! duplicate of the newest failure of its service with the same message, once.
 //!
-//! Invariants: memory is bounded, and what is forgotten is counted anew; two failed calls are never one
-//! failure unless their spans hang together; what could not be stored is forgotten ([`CallTracker::forget`]).
+//! Invariants: memory is bounded, and what is forgotten is counted anew; two failed calls are merged into one failure
+//! only if their spans are linked; state of a batch that could not be stored is removed ([`CallTracker::forget`]).
 
 use hashbrown::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Workers rarely meet in one of sixteen.
+/// The number of shards; with sixteen, workers rarely contend for one.
 const SHARDS: usize = 16;
-/// Layers of one call that are told apart.
+/// The number of layers of one call that are distinguished.
 const MAX_LAYERS: usize = 6;
-/// Calls that turned out to be another are followed so far.
+/// The number of aliases that are followed from a call that was merged into another.
 const MAX_ALIASES: usize = 4;
-/// Spans that each generation of a shard holds.
+/// The number of spans that each generation of a shard holds.
 const SPANS_PER_SHARD: usize = 8_192;
-/// Reports of which something is kept, in each generation of a shard.
+/// The number of reports with kept data in each generation of a shard.
 const KEPT_PER_SHARD: usize = 512;
 
-/// What a span says about the call that it is a part of.
+/// The facts that a span states about the call that it is a part of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanFacts<'a> {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
-    /// The tool or method that it names.
+    /// The tool or method that the span names.
     pub(super) operation: Option<&'a str>,
-    /// What its like have in common: service, side and name.
+    /// A hash of the service, side and name, which is equal for spans of the same layer.
     pub(super) layer: u64,
 }
 
-/// A call, by the trace it is found under.
+/// A reference to a call: the key of its trace, which selects the shard, and its own key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallRef {
     trace: u64,
@@ -53,31 +53,31 @@ pub(super) struct Report<T> {
     /// The span or log record that reports.
     pub(super) reporter: u64,
     pub(super) event_id: u128,
-    /// How much it tells.
+    /// How informative the report is; see `reports::score`.
     pub(super) score: u8,
-    /// What a later report may want to take over.
+    /// The data that a later report may take over.
     pub(super) kept: Option<T>,
 }
 
-/// How a report relates to an earlier one of the same failure.
+/// The relation of a report to earlier ones of the same failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// There is none.
+    /// There is no earlier report.
     First,
-    /// It tells no more than that one.
+    /// The report is no more informative than the event with this id.
     Duplicate(u128),
-    /// It tells no more than the first of these; the second turned out to tell of the same failure, and is
-    /// to be taken back.
+    /// The report is no more informative than the first of these events. The second turned out to report the same
+    /// failure, and has to be taken back.
     DuplicateOfTwo(u128, u128),
-    /// It tells more than that one.
+    /// The report is more informative than the event with this id.
     Better(u128),
 }
 
-/// What is known of a span, or of one that others name as their parent.
+/// The state of a span, or of one that others name as their parent.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     call: u64,
-    /// A hash of what it names; zero when it names nothing.
+    /// A hash of the operation that it names; zero if it names none.
     operation: u64,
     is_seen: bool,
 }
@@ -85,14 +85,14 @@ struct Node {
 #[derive(Debug, Clone)]
 struct Call<T> {
     layers: [u64; MAX_LAYERS],
-    /// The spans that counted the call, on the asking and on the answering side.
+    /// The spans that counted the call: on the answering side, and on the calling side.
     counted_by: [u64; 2],
     report: Option<Report<T>>,
-    /// Reports by the same reporter that stand for failures of their own.
+    /// The number of reports by the same reporter that are failures of their own.
     own_reports: u32,
-    /// A failure of this call that was stored before it was known to be one.
+    /// An event that was stored as a failure of its own before it was known to belong to this call.
     taken_for_another: Option<u128>,
-    /// The call that this one turned out to be; zero when it is its own.
+    /// The call that this one was merged into; zero if there is none.
     alias: u64,
 }
 
@@ -109,7 +109,7 @@ impl<T> Default for Call<T> {
     }
 }
 
-/// The calls of the last while.
+/// The recent calls, with the reports of their failures.
 pub(super) struct CallTracker<T> {
     window_us: i64,
     shards: [Mutex<Shard<T>>; SHARDS],
@@ -124,9 +124,9 @@ struct Shard<T> {
 struct Known<T> {
     nodes: HashMap<u64, Node>,
     calls: HashMap<u64, Call<T>>,
-    /// The newest failures with these words, which a report without a trace may repeat.
+    /// The newest failure for each service and message, for reports without a known trace.
     words: HashMap<u64, u128>,
-    /// Reports of which something is kept.
+    /// The number of reports with kept data.
     kept: usize,
 }
 
@@ -143,7 +143,7 @@ impl<T> Default for Shard<T> {
 }
 
 impl<T: Clone> Shard<T> {
-    /// Lets the older generation go when it is time.
+    /// Drops the older generation when the younger one has reached its age or size.
     fn turn(&mut self, window_us: i64, now: i64) {
         if now.saturating_sub(self.started_at) > window_us || self.young.nodes.len() >= SPANS_PER_SHARD {
             self.started_at = now;
@@ -155,7 +155,7 @@ impl<T: Clone> Shard<T> {
         self.young.nodes.get(&key).or_else(|| self.old.nodes.get(&key)).copied()
     }
 
-    /// A call, or the one that it turned out to be, brought into the younger generation.
+    /// Returns a call, or the one that it was merged into, and moves it to the younger generation.
     fn call(&mut self, key: u64) -> &mut Call<T> {
         let key = self.resolve(key);
         let old = &mut self.old.calls;
@@ -175,7 +175,7 @@ impl<T: Clone> Shard<T> {
         key
     }
 
-    /// Makes one call of two that a span turns out to link, unless they are two calls of the same layer.
+    /// Merges two calls that a span turns out to link, unless they share a layer.
     fn unite(&mut self, below: u64, above: u64) {
         let (below, above) = (self.resolve(below), self.resolve(above));
         let lower = self.call(below).clone();
@@ -205,7 +205,7 @@ impl<T: Clone> Shard<T> {
         self.young.calls.insert(below, Call { alias: above, ..Call::default() });
     }
 
-    /// Adds a layer to a call; false when the call has it already.
+    /// Adds a layer to a call. Returns false if the call has it already.
     fn add_layer(&mut self, call: u64, layer: u64) -> bool {
         let layers = &mut self.call(call).layers;
         if layers.contains(&layer) {
@@ -217,7 +217,7 @@ impl<T: Clone> Shard<T> {
         true
     }
 
-    /// The call of a span: that of its own children, of its parent, or a new one.
+    /// Returns the call of a span: that of its children, that of its parent, or a new one.
     fn place(&mut self, span: u64, parent: Option<u64>, operation: u64, layer: u64) -> u64 {
         let agrees = |node: &Node| node.operation == operation || node.operation == 0 || operation == 0;
         let own = self.node(span);
@@ -225,12 +225,12 @@ impl<T: Clone> Shard<T> {
             return own.call;
         }
         let above = parent.and_then(|parent| self.node(parent));
-        // A span that names nothing also belongs to what its unseen parent was named by.
+        // A span that names no operation also joins a parent that others have named but that was not seen yet.
         let above = above.filter(|node| node.is_seen || operation == 0);
         let candidates = [own, above].into_iter().flatten().filter(agrees);
         let mut joined = None;
         for candidate in candidates {
-            // What names nothing only carries the call: there may be several such spans on its way.
+            // A span that names no operation only passes the call on, and there may be several of these in one call.
             if joined.is_none() && (operation == 0 || self.add_layer(candidate.call, layer)) {
                 joined = Some(candidate);
             }
@@ -258,7 +258,7 @@ impl<T: Clone> Shard<T> {
 }
 
 impl<T: Clone> CallTracker<T> {
-    /// Remembers for at least a window.
+    /// Creates a tracker that remembers calls for at least `window`, unless a shard fills up earlier.
     pub(super) fn new(window: Duration) -> Self {
         Self {
             window_us: i64::try_from(window.as_micros()).unwrap_or(i64::MAX),
@@ -266,7 +266,7 @@ impl<T: Clone> CallTracker<T> {
         }
     }
 
-    /// The call that a span is a part of.
+    /// Returns the call that a span is a part of.
     pub(super) fn place(&self, facts: &SpanFacts<'_>, now: i64) -> CallRef {
         let trace = xxh3_64(&facts.trace_id);
         let key = |span: &[u8; 8]| span_key(trace, span);
@@ -278,14 +278,14 @@ impl<T: Clone> CallTracker<T> {
         CallRef { trace, call }
     }
 
-    /// The call that the span of a log record is a part of; none when that span was not seen yet.
+    /// Returns the call of the span of a log record, or `None` if that span was not seen yet.
     pub(super) fn find(&self, trace_id: &[u8; 16], span_id: &[u8; 8]) -> Option<CallRef> {
         let trace = xxh3_64(trace_id);
         let node = self.shard(trace).node(span_key(trace, span_id))?;
         node.is_seen.then_some(CallRef { trace, call: node.call })
     }
 
-    /// A call for a log record whose span was not seen yet: the span will find it.
+    /// Returns a call for a log record whose span was not seen yet; the span will join it.
     pub(super) fn expect(&self, trace_id: &[u8; 16], span_id: &[u8; 8], now: i64) -> CallRef {
         let trace = xxh3_64(trace_id);
         let key = span_key(trace, span_id);
@@ -296,7 +296,7 @@ impl<T: Clone> CallTracker<T> {
         CallRef { trace, call }
     }
 
-    /// True when a span is to count its call: it is the first on its side, or has counted it before.
+    /// Reports whether a span counts its call: it is the first span on its side to do so, or has counted it before.
     pub(super) fn counts(&self, call: CallRef, span: u64, is_caller: bool) -> bool {
         let mut shard = self.shard(call.trace);
         let counted_by = &mut shard.call(call.call).counted_by[usize::from(is_caller)];
@@ -306,7 +306,7 @@ impl<T: Clone> CallTracker<T> {
         *counted_by == span
     }
 
-    /// Judges a report of a failure, and remembers it when it is the best so far.
+    /// Judges a report of a failure, and keeps it if it is the best so far.
     pub(super) fn report(&self, call: CallRef, mut report: Report<T>) -> Verdict {
         let mut shard = self.shard(call.trace);
         shard.young.kept += usize::from(report.kept.is_some());
@@ -319,7 +319,7 @@ impl<T: Clone> CallTracker<T> {
             return Verdict::First;
         };
         if earlier.reporter == report.reporter {
-            // A batch: each of its failures is one, unless another reporter told of them all.
+            // A batch: each failure of one reporter counts, unless its report superseded that of another reporter.
             if known.own_reports == 0 {
                 return Verdict::Duplicate(earlier.event_id);
             }
@@ -338,12 +338,12 @@ impl<T: Clone> CallTracker<T> {
         Verdict::Better(earlier_id)
     }
 
-    /// The best report of a call so far.
+    /// Returns the best report of a call so far.
     pub(super) fn best_report(&self, call: CallRef) -> Option<Report<T>> {
         self.shard(call.trace).call(call.call).report.clone()
     }
 
-    /// Remembers the words of a failure, for reports that belong to no trace that we know.
+    /// Remembers the message of a failure, for reports that belong to no known trace.
     pub(super) fn remember_words(&self, service: Option<&str>, message: &str, event_id: u128, now: i64) {
         let words = words_key(service, message);
         let mut shard = self.shard(words);
@@ -353,7 +353,7 @@ impl<T: Clone> CallTracker<T> {
         }
     }
 
-    /// The failure with the same words, which is repeated only once.
+    /// Returns and removes the failure with the same service and message, so that it has one such duplicate at most.
     pub(super) fn take_words(&self, service: Option<&str>, message: &str) -> Option<u128> {
         let words = words_key(service, message);
         let mut shard = self.shard(words);
@@ -361,7 +361,7 @@ impl<T: Clone> CallTracker<T> {
         young.or_else(|| shard.old.words.remove(&words))
     }
 
-    /// Forgets what was reported of calls whose batch could not be stored.
+    /// Forgets calls whose batch could not be stored.
     pub(super) fn forget(&self, calls: &[CallRef]) {
         for CallRef { trace, call } in calls {
             let mut shard = self.shard(*trace);
@@ -376,7 +376,7 @@ impl<T: Clone> CallTracker<T> {
     }
 }
 
-/// The key of a span in its trace; never zero.
+/// Returns the key of a span in its trace; it is never zero.
 pub(super) fn span_key(trace: u64, span_id: &[u8; 8]) -> u64 {
     xxh3_64_with_seed(span_id, trace).max(1)
 }

@@ -1,13 +1,14 @@
-//! Events past the budget of their service: those that are `group_key` share one row of the record that is being made, which
-//! says how many it represents.
+//! Coalescing of events that exceed the budget of their service: events with the same group key share one row of the
+//! WAL record, which says how many events it represents.
 //!
-//! What is `group_key` is decided so that every count of ours stays right: by everything that events are grouped by, and the
-//! minute. Somebody could make every event different, so a service has so many groups in one record; what is beyond is
-//! told apart by category only, in rows owner code is `_other`, as the labels of metrics are.
+//! The group key is chosen so that every aggregate stays correct: it consists of everything that events are grouped
+//! by, and the minute. A sender could make every event different, so each service has a limited number of groups per
+//! record; events beyond it are distinguished by category only, in rows with the code `_other`, like the labels of
+//! metrics.
 //!
-//! What always holds: `sum(represents)` is what was sent. A request that is taken back takes back what it added to the rows
-//! of others, and the tokens it has spent. Identities of events without a row are `encode_identities` beside the answers to
-//! requests, so that a repeat is known after a restart as well.
+//! Invariants: `sum(represents)` is the number of events that were sent. A request that is discarded also reverts
+//! what it added to the rows of others, and returns its tokens. Identities of events without a row are stored beside
+//! the responses to requests, so that duplicates are recognized after a restart as well.
 
 use crate::budget::{Allowance, Bucket, Budgets};
 use crate::metrics::names::{OTHER, UNKNOWN};
@@ -18,22 +19,23 @@ use std::sync::Arc;
 use store::rows::EventRows;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Sorts of events past its budget that a service has rows for, in one record.
+/// The number of coalesced rows that a service has in one record.
 const MAX_GROUPS_PER_SERVICE: usize = 64;
-/// Services of one record that are told apart; nobody sends more by accident.
+/// The number of services that are distinguished in one record; legitimate senders stay far below it.
 const MAX_SERVICES: usize = 4096;
 const MINUTE_US: i64 = 60_000_000;
-/// What stands in place of a message in a row of many groups.
+/// The message of a row that represents events of many groups.
 const OVERFLOW_MESSAGE: &str = "events of many groups, past the budget of their service";
 
-/// What becomes of an event.
+/// The placement of an event in the rows of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// It has a row of its own.
+    /// The event has a row of its own.
     Own,
-    /// A row that is there stands for it as well.
+    /// The existing row with this index represents the event as well.
     Shared(usize),
-    /// A row for all that is left of its service, or of too many services, begins with it.
+    /// The event starts a row that represents all further events of its service, or of all services that share a
+    /// bucket.
     Overflow { is_shared_bucket: bool },
 }
 
@@ -42,15 +44,15 @@ pub(super) enum Placement {
 pub(super) struct Coalescer {
     hasher: foldhash::fast::RandomState,
     services: HashMap<Box<str>, ServiceBudget>,
-    /// The rows that stand for more, by the hash of the group key of their events.
+    /// The rows that represent several events, by the hash of the group key of these events.
     rows: HashMap<u64, usize>,
-    /// The row of each event that has none of its own.
+    /// For each event without a row of its own, the row that represents it.
     coalesced_rows: Vec<usize>,
-    /// What they are known by when they are sent again.
+    /// The identities of these events, by which duplicates are recognized.
     identities: Vec<u128>,
-    /// Tokens that were taken, in the order they were.
+    /// The tokens that were taken, in order.
     spent: Vec<(Arc<Bucket>, u64)>,
-    /// Where those of this request begin.
+    /// The index in `spent` at which the tokens of the current request begin.
     request_start: usize,
 }
 
@@ -59,7 +61,7 @@ struct ServiceBudget {
     groups: usize,
 }
 
-/// How much there was before a request.
+/// The state of a coalescer before a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CoalesceMark {
     coalesced_rows: usize,
@@ -68,7 +70,7 @@ pub(super) struct CoalesceMark {
 }
 
 impl Coalescer {
-    /// A request begins.
+    /// Begins a request.
     pub(super) fn begin(&mut self) {
         self.request_start = self.spent.len();
     }
@@ -82,10 +84,10 @@ impl Coalescer {
         }
     }
 
-    /// What this weighs for each event that has no row.
+    /// The approximate memory for each event without a row of its own, in bytes.
     pub(super) const BYTES: usize = size_of::<usize>() + 4 * size_of::<u128>();
 
-    /// Decides about an event; `row` is where it would stand.
+    /// Decides where an event is placed; `row` is the index that its own row would have.
     pub(super) fn place_event(
         &mut self,
         event: &Event<'_>,
@@ -97,7 +99,7 @@ impl Coalescer {
         let service = event.context.service.as_deref().unwrap_or(UNKNOWN);
         let mut untracked = ServiceBudget { allowance: Allowance::Unlimited, groups: MAX_GROUPS_PER_SERVICE };
         let account = if services.len() < MAX_SERVICES || services.contains_key(service) {
-            // Not by `entry`, which would want a name of its own for every event.
+            // The `entry` method would allocate an owned name for every event.
             if !services.contains_key(service) {
                 services.insert(
                     service.into(),
@@ -142,7 +144,7 @@ impl Coalescer {
         }
     }
 
-    /// A row stands for one more event, which is known by these.
+    /// Lets a row represent one more event, which has the given identities.
     pub(super) fn coalesce(
         &mut self,
         row: usize,
@@ -154,7 +156,8 @@ impl Coalescer {
         self.identities.extend(identities);
     }
 
-    /// Takes back what came after a mark; leaves the identities of events without a row, and what was spent on the record.
+    /// Reverts what came after a mark. Returns the identities of events without a row of their own, and the tokens
+    /// that the rest of the record has spent.
     pub(super) fn finish(mut self, mark: CoalesceMark, rows: &mut EventRows) -> (Vec<u128>, SpentTokens) {
         for row in self.coalesced_rows.drain(mark.coalesced_rows..) {
             rows.represent(row, -1);
@@ -165,12 +168,12 @@ impl Coalescer {
     }
 }
 
-/// Tokens that were taken for a record.
+/// The budget tokens that were taken for a record.
 #[derive(Default)]
 pub(super) struct SpentTokens(Vec<(Arc<Bucket>, u64)>);
 
 impl SpentTokens {
-    /// The record is not stored: its events will come again.
+    /// Returns the tokens, because the record is not stored and its events will be sent again.
     pub(super) fn give_back(self) {
         for (bucket, count) in self.0 {
             bucket.give_back(count);
@@ -178,10 +181,10 @@ impl SpentTokens {
     }
 }
 
-/// What events past the budget have in common when they share a row: all that counts are made by.
+/// Returns the key of events that share a row past the budget: everything that aggregates group by.
 fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
     let Event { context, .. } = event;
-    // Where somebody tries again and again, a session stands for the client that nobody names.
+    // If no client is named, the session distinguishes the clients that retry again and again.
     let client = context.client.as_deref().or(context.session_id.as_deref());
     (
         (event.fingerprint, event.code.as_deref(), event.fault, event.kind, event.dialect, event.hidden),
@@ -196,7 +199,7 @@ fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
     )
 }
 
-/// The event that stands for all that is left: it says of which service and category they are, and nothing else.
+/// Returns the event of an overflow row: it has the service and category, but no message, code or context of its own.
 pub(super) fn overflow_event<'e>(event: &Event<'e>, is_shared_bucket: bool) -> Event<'e> {
     let Context { time, time_source, source, .. } = event.context;
     let service = if is_shared_bucket { Some(OTHER.into()) } else { event.context.service.clone() };
@@ -236,7 +239,7 @@ pub(super) fn overflow_event<'e>(event: &Event<'e>, is_shared_bucket: bool) -> E
     }
 }
 
-/// The identities of events without a row, as they are `encode_identities` beside the answers to requests.
+/// Encodes the identities of events without a row as the text that is stored beside the responses to requests.
 pub(super) fn encode_identities(identities: &[u128]) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(IDENTITIES_PREFIX.len() + 32 * identities.len() + 2);
@@ -248,7 +251,7 @@ pub(super) fn encode_identities(identities: &[u128]) -> String {
     text
 }
 
-/// None for the answers that are `encode_identities` in the same place.
+/// Decodes identities; returns `None` for responses, which are stored in the same column.
 pub(super) fn decode_identities(text: &str) -> Option<Vec<u128>> {
     let digits = text.strip_prefix(IDENTITIES_PREFIX)?.strip_suffix("\"}")?.as_bytes();
     let identity = |digits: &[u8]| u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();

@@ -1,15 +1,16 @@
-//! Decompression, within the limits: checked while it streams, so that a bomb costs what a large body costs.
+//! Decompression within the limits. The size is checked while the data streams, so that a decompression bomb costs no
+//! more than a large body.
 
 use super::Encoding;
 use crate::rejection::{Rejection, RejectionReason};
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, Read};
 
-/// The most that a zstd frame may ask us to remember, as a power of two: what its specification recommends
-/// that every decoder support, and no more, since it is memory.
+/// The largest window of a zstd frame, as a power of two: the size that the specification recommends every decoder to
+/// support. Larger windows are rejected, because they cost memory.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// The decompressed body: as it came, or in `buffer`. None when it is longer than `limit`.
+/// Returns the decompressed body, either the body itself or `buffer`; `None` if it is longer than `limit`.
 pub(super) fn decompress<'b>(
     encoding: Encoding,
     body: &'b [u8],

@@ -1,30 +1,30 @@
-//! What was sent before: spans and log records that come again within a window are stored once.
+//! Dedup of spans and log records: those that come again within a window are stored once.
 //!
-//! OTLP senders repeat what they got no response for, and report one failure twice: as a span and as a log
-//! record. Identities are remembered for at least the window, and in a bounded number.
+//! OTLP senders resend what was not acknowledged, and report one failure twice: as a span and as a log record.
+//! Identities are remembered for at least the window, and in a bounded number.
 //!
-//! What always holds: an identity that was remembered for a batch that then could not be stored is forgotten
-//! again ([`DedupWindow::remove_all`]), so that the sender's retry is not taken for a repeat.
+//! Invariant: an identity of a batch that could not be stored is forgotten again ([`DedupWindow::remove_all`]), so
+//! that the sender's retry is not taken for a duplicate.
 
 use hashbrown::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Workers rarely meet in one of sixteen.
+/// The number of shards; with sixteen, workers rarely contend for one.
 const SHARDS: usize = 16;
 
-/// Identities are hashes already.
+/// A set of identities. They are hashes already, so a fast hasher is enough.
 type Identities = HashSet<u128, foldhash::fast::RandomState>;
 
-/// The identities of the last while.
+/// The identities that were seen recently.
 pub(super) struct DedupWindow {
     window_us: i64,
-    /// How many identities a generation of a shard holds.
+    /// The number of identities that a generation of a shard holds.
     capacity: usize,
     shards: [Mutex<Generations>; SHARDS],
 }
 
-/// Two generations: when the younger is old enough or full, the older is dropped.
+/// Two generations of identities: when the younger is old enough or full, the older is dropped.
 #[derive(Default)]
 struct Generations {
     started_at: i64,
@@ -33,7 +33,7 @@ struct Generations {
 }
 
 impl DedupWindow {
-    /// Remembers for at least a window, and at most `capacity` identities in each half of the memory.
+    /// Creates a window that remembers identities for at least `window`, and at most `capacity` in each generation.
     pub(super) fn new(window: Duration, capacity: usize) -> Self {
         Self {
             window_us: i64::try_from(window.as_micros()).unwrap_or(i64::MAX),
@@ -42,13 +42,13 @@ impl DedupWindow {
         }
     }
 
-    /// True when the identity is known.
+    /// Reports whether the identity is known.
     pub(super) fn contains(&self, identity: u128) -> bool {
         let shard = self.shard(identity).lock().unwrap_or_else(PoisonError::into_inner);
         shard.young.contains(&identity) || shard.old.contains(&identity)
     }
 
-    /// Remembers an identity; true when it is new.
+    /// Remembers an identity. Returns true if it is new.
     pub(super) fn insert(&self, identity: u128, now: i64) -> bool {
         let mut shard = self.shard(identity).lock().unwrap_or_else(PoisonError::into_inner);
         if now - shard.started_at > self.window_us || shard.young.len() >= self.capacity {

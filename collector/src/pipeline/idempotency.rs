@@ -1,13 +1,13 @@
-//! Idempotency keys: a request that comes again gets the first response, and is stored once.
+//! Idempotency keys: a request that is sent again gets the first response, and is stored once.
 //!
-//! What always holds: an response is remembered only when what it speaks of is durable; a request whose first
-//! try is still on its way waits for that one's outcome and shares it; a refused one leaves no trace, so that
-//! the sender may try again. Answers stand in the log beside their rows: a restart knows them too.
+//! Invariants: a response is remembered only if its request is durable; a request whose first attempt is still in
+//! progress waits for the outcome of that attempt and shares it; a rejected request leaves no trace, so that the
+//! sender may try again. Responses are stored in the WAL beside their rows, so they survive a restart.
 //!
-//! A key belongs to the token that sent it and to what was sent with it. A request with the same key and other
-//! content is rejected, since the acknowledgement of the first one would not be true for it. What is compared is a
-//! hash of the decompressed body and of the parameters that change what is stored: a sender that compresses its
-//! body anew for a retry gets other bytes, but means the same.
+//! A key belongs to the token that sent it and to the contents that were sent with it. A request with the same key
+//! and other contents is rejected, because the acknowledgement of the first one would not be true for it. The
+//! comparison uses a hash of the decompressed body and of the parameters that change what is stored: a sender that
+//! compresses its body anew for a retry sends other bytes, but means the same.
 
 use super::{IngestResponse, Request};
 use crate::content_hash::ContentHash;
@@ -21,14 +21,14 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// A step of the clock that is longer than this, or backwards, is not taken for time that has elapsed: nobody knows what
-/// did. `IdempotencyKeys` are then kept longer, within the bound on their number.
+/// The longest step of the clock, in microseconds, that is taken for elapsed time. After a longer or backward step
+/// the elapsed time is unknown; keys are then remembered for longer, within the limit on their number.
 const MAX_CLOCK_STEP_US: i64 = 60 * 60 * 1_000_000;
 
-/// What a waiting request will be told.
+/// The outcome of a request.
 pub(super) type SubmitResult = Result<IngestResponse, Rejection>;
 
-/// The keys of the last while, in a bounded number.
+/// The recently used keys, in a bounded number.
 pub(super) struct IdempotencyKeys {
     window_us: i64,
     max_keys: usize,
@@ -39,34 +39,34 @@ pub(super) struct IdempotencyKeys {
 #[derive(Default)]
 struct KeyTable {
     states: HashMap<u128, KeyState>,
-    /// Answered keys by when they were answered: the oldest go first.
+    /// Answered keys with the time of their response; the oldest are removed first.
     completed: VecDeque<(i64, u128)>,
-    /// What the answers weigh.
+    /// The approximate memory of the responses, in bytes.
     bytes: usize,
-    /// Time that has elapsed, which a clock that jumps does not change; and what the clock said last.
+    /// The elapsed time, which jumps of the clock do not change, and the last time of the clock.
     elapsed: i64,
     clock: Option<i64>,
 }
 
 enum KeyState {
-    /// On its way, with this content; these wait for it.
+    /// A request with this content hash is in progress; the senders of duplicates wait for its outcome.
     Pending(u128, Vec<oneshot::Sender<SubmitResult>>),
     Completed(StoredResponse),
 }
 
-/// What a key means for the request that carries it.
+/// The result of claiming a key for a request.
 pub(super) enum Claim {
-    /// Nobody had it: go on, and tell the outcome. The way to response comes back.
+    /// The key is new: the request proceeds and must report its outcome. The reply channel is handed back.
     First(oneshot::Sender<SubmitResult>),
-    /// The same was answered before, with this.
+    /// The same request was answered before, with this response.
     Completed(oneshot::Sender<SubmitResult>, IngestResponse),
-    /// The request will be answered with the first one that has the key.
+    /// The request will be answered together with the first one that has the key.
     Joined,
-    /// Another content was sent with the key.
+    /// Other contents were sent with the key.
     Conflict(oneshot::Sender<SubmitResult>),
 }
 
-/// A key that this request has claimed, and the content that it stands for from now on.
+/// A key that a request has claimed, and the hash of the contents that it belongs to from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClaimedKey {
     pub(super) key: u128,
@@ -74,14 +74,14 @@ pub(super) struct ClaimedKey {
 }
 
 impl ClaimedKey {
-    /// What the identities of the records without one of their own are made from.
+    /// Returns the identity from which the identities of records without their own are derived.
     pub(super) fn identity(self) -> u128 {
         xxh3_128([self.key.to_le_bytes(), self.content.to_le_bytes()].as_flattened())
     }
 }
 
-/// An response as it is kept in memory and in the log, with the content that it was given for. What versions without
-/// that have kept is an response for whatever is sent.
+/// A response as it is stored in memory and in the WAL, with the hash of the contents that it was given for. Earlier
+/// versions stored no hash; such a response matches any contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredResponse {
     #[serde(flatten)]
@@ -95,12 +95,12 @@ impl StoredResponse {
         Self { response, content: Some(ContentHash(content)) }
     }
 
-    /// What it weighs in memory, roughly.
+    /// Returns the approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.response.bytes() + size_of::<Option<ContentHash>>()
     }
 
-    /// As it is kept in the log.
+    /// Returns the JSON in which the response is stored in the WAL.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -114,7 +114,7 @@ impl StoredResponse {
     }
 }
 
-/// The identity of a key of a token. Without tokens, all keys are of one namespace.
+/// Returns the identity of a key. Each token has its own namespace; without tokens, all keys share one.
 pub(super) fn key_identity(token: Option<&str>, key: &str) -> u128 {
     match token {
         None => xxh3_128(key.as_bytes()),
@@ -127,8 +127,8 @@ pub(super) fn key_identity(token: Option<&str>, key: &str) -> u128 {
     }
 }
 
-/// The hash of what a request asks to be stored: its decompressed body, and the parameters that change what becomes
-/// of it.
+/// Returns the hash of the contents of a request: its decompressed body, and the parameters that change what is
+/// stored.
 pub(super) fn content_hash(request: &Request, form: &str, body: &[u8]) -> u128 {
     let mut hash = Xxh3::new();
     let defaults = &request.defaults;
@@ -148,7 +148,7 @@ fn add_text(hash: &mut Xxh3, text: Option<&str>) {
     hash.update(text.unwrap_or_default().as_bytes());
 }
 
-/// What a sender is told whose key stands for something else.
+/// Returns the rejection of a request whose key was used for other contents.
 pub(super) fn conflict() -> Rejection {
     let detail = "the Idempotency-Key was sent before with another body or other parameters; nothing of this \
                   request is stored";
@@ -166,8 +166,8 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Looks a key up, and claims it for a content when nobody has it. While the same is on its way, `reply` waits for its
-    /// outcome.
+    /// Looks a key up, and claims it for the contents if it is unused. If the same request is in progress, `reply`
+    /// waits for its outcome.
     pub(super) fn claim(&self, claimed: ClaimedKey, reply: oneshot::Sender<SubmitResult>, now: i64) -> Claim {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = table.advance(now);
@@ -188,7 +188,7 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Tells the outcome of a claimed key to whoever waits for it; an response is kept.
+    /// Sends the outcome of a claimed key to all that wait for it, and keeps a successful response.
     pub(super) fn complete(&self, claimed: ClaimedKey, outcome: &SubmitResult, now: i64) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = table.advance(now);
@@ -201,25 +201,25 @@ impl IdempotencyKeys {
         drop(table);
         if let Some(KeyState::Pending(_, waiting)) = before {
             for sender in waiting {
-                // Whoever went away does not need it.
+                // The sender may have gone away.
                 drop(sender.send(outcome.clone()));
             }
         }
     }
 
-    /// Takes an response from the log back into memory. Its window begins anew: the clock may have jumped when it was given,
-    /// and one that seems to be of another year would make all others seem old.
+    /// Restores a stored response after a restart. Its window begins anew: the clock may have jumped when the
+    /// response was given, and one that seems to be of another year would make all others seem old.
     pub(super) fn restore(&self, key: u128, kept: StoredResponse) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = table.elapsed;
         table.insert(key, kept, now);
-        // Not by time: whoever comes first will see to that.
+        // Only the limits on number and size apply here; the next claim expires keys by time.
         table.expire(i64::MIN, self.max_keys, self.max_bytes);
     }
 }
 
 impl KeyTable {
-    /// Lets the time pass that the clock says has elapsed, and gives back when that is now.
+    /// Advances the elapsed time by the step of the clock, and returns it.
     fn advance(&mut self, clock: i64) -> i64 {
         let step = match self.clock {
             Some(before) => clock.saturating_sub(before),
@@ -318,7 +318,7 @@ mod tests {
         keys.complete(claimed(2), &Ok(response(2)), days(19_000));
         assert_completed(&keys, 2, days(21_000), &response(2));
         assert_completed(&keys, 1, days(21_000), &response(1));
-        // Time that does pass counts all the same.
+        // Time that really elapses still counts.
         assert_first(&keys, 1, days(21_000) + 61 * SECOND);
     }
 
@@ -331,7 +331,7 @@ mod tests {
         keys.complete(claimed(1), &Ok(response(7)), 0);
         assert!(matches!(claim(&keys, other, 0).0, Claim::Conflict(_)));
         assert_completed(&keys, 1, 0, &response(7));
-        // What an earlier version has kept does not say for what.
+        // A response that an earlier version stored has no content hash.
         let old = StoredResponse::from_json(&serde_json::to_string(&response(9)).unwrap()).unwrap();
         keys.restore(2, old);
         assert_completed(&keys, 2, 0, &response(9));

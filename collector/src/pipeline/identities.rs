@@ -11,7 +11,7 @@ pub(super) struct SpanIds {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
-    /// A hash of its service and name.
+    /// A hash of the service and the name of the span.
     pub(super) layer: u64,
 }
 
@@ -33,30 +33,30 @@ impl SpanIds {
     }
 }
 
-/// Makes the identity of "this span was counted" of a span's own.
+/// The mask that turns the identity of a span into that of "this span was counted".
 const CALL_IDENTITY_MASK: u128 = 0x8f1b_2c5d_93a6_47e0_b1d4_6e83_5f07_c92a;
 
-/// The two signals that tell of a span's failure.
+/// The two signals that can report the failure of a span.
 pub(super) const SPAN_SIGNAL: u64 = 1;
 pub(super) const LOG_SIGNAL: u64 = 2;
 
-/// The identity of "this signal reports that this span failed with this code".
+/// Returns the identity of "this signal reports that this span failed with this code".
 pub(super) fn report_identity(signal: u64, span: u128, canonical: &str) -> u128 {
     span ^ xxh3_128_with_seed(canonical.as_bytes(), signal)
 }
 
-/// The identity of the call that a span is.
+/// Returns the identity of the call that a span represents.
 pub(super) fn call_identity(span: u128) -> u64 {
     low_64_bits(span ^ CALL_IDENTITY_MASK)
 }
 
-/// Eight bytes of an identity: all are kept in the WAL, so they are to be short.
+/// Returns the low eight bytes of an identity, which are short enough to store all of them in the WAL.
 pub(super) fn low_64_bits(identity: u128) -> u64 {
     (identity & u128::from(u64::MAX)) as u64
 }
 
-/// The identity of a log record that may hold calls: those of a span are counted with it. As for events, two
-/// records are the same only when their time and body are.
+/// Returns the identity of the calls in a log record. Log records of a span have none, because they are counted with
+/// the span. As for events, two records are equal only if their time and body are.
 pub(super) fn log_identity(record: &LogRecord<'_>, resource: &Resource<'_>, body: &[u8]) -> Option<u64> {
     let time_ns = if record.time_ns > 0 { record.time_ns } else { record.observed_ns };
     if record.span_id.is_some() || body.is_empty() || time_ns == 0 {
@@ -67,7 +67,7 @@ pub(super) fn log_identity(record: &LogRecord<'_>, resource: &Resource<'_>, body
     Some(low_64_bits(xxh3_128_with_seed(body, time_ns) ^ xxh3_128(service.as_bytes())))
 }
 
-/// The text of a log body.
+/// Returns the text of a log body.
 pub(super) fn body_text<'a>(body: Option<&'a Value<'a>>) -> &'a str {
     match body {
         Some(Value::Text(text) | Value::Json(text)) => text,
@@ -75,7 +75,7 @@ pub(super) fn body_text<'a>(body: Option<&'a Value<'a>>) -> &'a str {
     }
 }
 
-/// The identity of a span.
+/// Returns the identity of a span.
 pub(super) fn span_identity(trace: &[u8; 16], span: &[u8; 8]) -> u128 {
     let mut bytes = [0; 24];
     bytes[..16].copy_from_slice(trace);

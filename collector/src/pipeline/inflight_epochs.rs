@@ -1,32 +1,32 @@
-//! Which batches are on their way, by the log's epoch that they began under.
+//! In-flight batches, by the WAL epoch in which they began.
 //!
-//! A request that repeats another leans on it: if that other one is then refused, the repeat must not be told
-//! yes. The log sees to that for batches of one epoch: when one fails, everything else that began under the
-//! same epoch is refused. What it cannot see is a batch that began under an older epoch and has not been handed
-//! over yet: it will be refused, but until then its identities are found. So a batch that begins beside such a
-//! one is *doubtful*, and refused if it leans on anything.
+//! A request that duplicates another one depends on it: if the other one fails, the duplicate must not be
+//! acknowledged. The WAL ensures that for batches of one epoch: when one fails, everything else that began in the
+//! same epoch is rejected. It cannot see a batch that began in an older epoch and has not been submitted yet: that
+//! one will be rejected, but until then its identities are found. So a batch that begins beside such a batch is
+//! *doubtful*, and is rejected if it depends on anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The batches that are not settled yet.
+/// The number of batches in each epoch that are neither durable nor rejected yet.
 #[derive(Debug, Default)]
 pub(super) struct InflightEpochs {
     in_flight: Mutex<BTreeMap<u64, usize>>,
 }
 
-/// One batch on its way; dropped when it is settled.
+/// The registration of one in-flight batch; dropped when the batch is durable or rejected.
 #[derive(Debug)]
 pub(super) struct EpochGuard {
     epochs: Arc<InflightEpochs>,
-    /// The log's epoch when the batch began.
+    /// The epoch of the WAL when the batch began.
     pub(super) epoch: u64,
-    /// A batch of an older epoch was not settled then.
+    /// True if a batch of an older epoch was in flight at that time.
     pub(super) overlaps_older_epoch: bool,
 }
 
 impl InflightEpochs {
-    /// Begins a batch. The epoch is read under the lock, so that none can begin under an older one afterwards.
+    /// Begins a batch. The epoch is read under the lock, so that no batch can begin in an older epoch afterwards.
     pub(super) fn begin(self: &Arc<Self>, epoch: impl FnOnce() -> u64) -> EpochGuard {
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = epoch();

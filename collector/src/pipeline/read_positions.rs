@@ -1,12 +1,13 @@
-//! How far texts were read, as the log and the tables tell after a restart.
+//! Read positions of texts, restored from the WAL and the tables after a restart.
 //!
-//! What always holds: of every text the furthest position is kept, in whatever order they come; their number is bounded.
+//! Invariants: of every text the furthest position is kept, in whatever order positions come; their number is
+//! bounded.
 
 use super::Position;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// More texts than this are not remembered.
+/// The largest number of texts whose positions are kept.
 const MAX_TEXTS: usize = 100_000;
 
 /// The furthest position of every text.
@@ -29,7 +30,7 @@ impl LatestPositions {
     }
 }
 
-/// What the row of a position is previous by: every one has its own.
+/// Returns the key of the row of a position; every position has its own.
 pub(super) fn position_key(position: &Position) -> u128 {
     xxh3_128([position.text.to_le_bytes(), position.offset.to_le_bytes()].as_flattened())
 }

@@ -1,4 +1,4 @@
-//! One request while it is read: takes records one by one, turns them into rows, keeps the counts.
+//! The sink for the records of one request: turns them into rows one by one, and counts them.
 
 use super::batch::Batch;
 use super::call_points::{CallDurations, CallPoint};
@@ -22,10 +22,10 @@ use classifier::{
 use store::rows::{EventRow, Reject, Relation};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
-/// The word for a record of OTLP that cannot be read.
+/// The reason of an OTLP record that cannot be read.
 const MALFORMED: &str = "malformed";
 
-/// One request as a [`BodyReader`](super::BodyReader) sees it.
+/// The sink into which a [`BodyReader`](super::BodyReader) pushes the records of one request.
 pub struct RecordSink<'w> {
     pub(super) shared: &'w Shared,
     pub(super) classifier: &'w mut Classifier,
@@ -33,30 +33,30 @@ pub struct RecordSink<'w> {
     pub(super) traffic: &'w mut Traffic,
     pub(super) source: Source,
     pub(super) defaults: &'w Defaults,
-    /// When the request arrived, in microseconds since 1970.
+    /// The time at which the request arrived, in microseconds since 1970.
     pub(super) arrival: i64,
-    /// What the identities of records without one of their own are made from.
+    /// The identity from which the identities of records without their own are derived.
     pub(super) identity: u128,
-    /// What the rows weighed before this request.
+    /// The size of the rows of the batch before this request, in bytes.
     pub(super) bytes_before: usize,
-    /// What the rows of this request may weigh.
+    /// The limit on the size of the rows of this request, in bytes.
     pub(super) bytes_limit: usize,
-    /// Spans or log records so far.
+    /// The number of spans, log records and data points so far.
     pub(super) records: u64,
-    /// What the lines of this body said earlier: requests that wait for their reply, calls and tasks.
+    /// State from earlier lines of this body: requests that wait for their reply, calls and tasks.
     pub(super) tracker: RequestTracker,
     pub(super) counts: RequestCounts,
     pub(super) response: IngestResponse,
 }
 
 impl RecordSink<'_> {
-    /// The bounds in force.
+    /// Returns the limits in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// A line of an envelope log, by its place in the body, from 1. Blank lines hold nothing.
+    /// Adds a line of an envelope log, with its number in the body, from 1. Blank lines are ignored.
     pub fn push_line(&mut self, number: u64, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             return;
@@ -68,7 +68,7 @@ impl RecordSink<'_> {
         self.tracker = tracker;
     }
 
-    /// A span.
+    /// Adds a span.
     pub fn push_span(&mut self, span: &Span<'_>, resource: &Resource<'_>) {
         let identity = span.trace_id.zip(span.span_id).map(|(trace, span)| span_identity(&trace, &span));
         self.records += 1;
@@ -80,7 +80,7 @@ impl RecordSink<'_> {
         });
     }
 
-    /// A log record.
+    /// Adds a log record.
     pub fn push_log(&mut self, record: &LogRecord<'_>, resource: &Resource<'_>) {
         let identity = record.trace_id.zip(record.span_id).map(|(trace, span)| span_identity(&trace, &span));
         self.records += 1;
@@ -93,7 +93,7 @@ impl RecordSink<'_> {
         });
     }
 
-    /// A data point of a histogram of calls.
+    /// Adds a data point of a histogram of calls.
     pub fn push_call_point(&mut self, point: &CallPoint<'_>, resource: &Resource<'_>) {
         self.records += 1;
         let Some(durations) = self.added_calls(point, resource).filter(|durations| durations.calls > 0)
@@ -109,12 +109,12 @@ impl RecordSink<'_> {
         });
     }
 
-    /// Data points of metrics that tell of no calls.
+    /// Counts data points of metrics that do not describe calls.
     pub fn ignore_points(&mut self, count: u64) {
         self.counts.ignored += count;
     }
 
-    /// What a data point adds to what was counted before; none when it was sent before.
+    /// Returns the calls that a data point adds to those counted before, or `None` if it was sent before.
     fn added_calls(&mut self, point: &CallPoint<'_>, resource: &Resource<'_>) -> Option<CallDurations> {
         let keys = point.keys(resource);
         if point.is_cumulative {
@@ -137,9 +137,10 @@ impl RecordSink<'_> {
         Some(point.durations)
     }
 
-    /// A record that cannot be read: counted, sampled, listed in the response. `sample` is what came.
+    /// Rejects a record that cannot be read: counts it, stores a sample, and lists it in the response. `sample` is
+    /// the raw record.
     pub fn reject(&mut self, number: u64, reason: &'static str, detail: &str, sample: &[u8]) {
-        // What is wrong with a record may be said in its own words.
+        // The detail may quote the record, so it is redacted.
         let detail = &*self.shared.rules.redactor().text(detail);
         self.counts.rejected += 1;
         self.counts.reasons[reason_index(reason)] += 1;
@@ -150,8 +151,8 @@ impl RecordSink<'_> {
         self.sample(number, reason, detail, sample);
     }
 
-    /// True when the rows of this request have outgrown the limit: nothing of it will be kept, so nothing more
-    /// is read.
+    /// Reports whether the rows of this request exceed the limit. Nothing of the request will be kept then, so no
+    /// further records are read.
     pub(super) fn is_over_limit(&self) -> bool {
         let bytes = self.batch.bytes - self.bytes_before + self.traffic.bytes();
         bytes > self.bytes_limit
@@ -204,14 +205,15 @@ impl RecordSink<'_> {
         }
     }
 
-    /// Keeps the beginning of a record that could not be used, within the bounds, without its secrets.
+    /// Stores the beginning of a record that could not be used, within the limits and without its secrets.
     fn sample(&mut self, number: u64, reason: &str, detail: &str, sample: &[u8]) {
         if !self.shared.sample_limiter.try_acquire(self.arrival) {
             self.shared.counters.samples_dropped.add(1);
             return;
         }
         let text = match (self.source, reason) {
-            // Its keys and values cannot be dedup_keys apart, so neither can secrets: the detail must do.
+            // The keys and values of a malformed record cannot be told apart, so neither can secrets; the detail must
+            // suffice.
             (Source::OtlpTraces | Source::OtlpLogs | Source::OtlpMetrics, MALFORMED) => String::new(),
             _ => self.shared.redacted_sample(sample),
         };
@@ -228,25 +230,25 @@ impl RecordSink<'_> {
     }
 }
 
-/// What a span or a log record is known by when it comes again.
+/// The keys by which a duplicate of a span or log record is recognized.
 #[derive(Debug, Clone, Copy, Default)]
 struct DedupKeys {
-    /// The span that it is or belongs to.
+    /// The identity of the span that it is or belongs to.
     span: Option<u128>,
-    /// Its calls, which are counted once.
+    /// The identity of its calls, which are counted once.
     call: Option<u64>,
 }
 
-/// A tool call, and the span that tells of it.
+/// A tool call, and the span that reports it.
 #[derive(Debug, Clone, Copy)]
 struct TrackedCall {
     call: CallRef,
     span: u64,
-    /// It hangs in no trace and names nothing: only its words tell what it belongs to.
+    /// True if the span has no parent and names no operation, so that only its message shows what it belongs to.
     is_stray: bool,
 }
 
-/// Takes what one record yields.
+/// The sink for the events and calls that the classifier finds in one record.
 struct RowSink<'r> {
     shared: &'r Shared,
     batch: &'r mut Batch,
@@ -255,22 +257,22 @@ struct RowSink<'r> {
     source: Source,
     arrival: i64,
     dedup_keys: DedupKeys,
-    /// Whether the calls of this record were counted when it came before; known from the first of them on.
+    /// True if the calls of this record were counted when it came before; `None` until its first call.
     counted: Option<bool>,
-    /// The span that this is, or belongs to.
+    /// The ids of the span that this record is or belongs to.
     span_ids: Option<SpanIds>,
     /// The tool call that this span is a part of.
     call: Option<TrackedCall>,
-    /// How long the calls of a data point took.
+    /// The durations of the calls of a data point.
     durations: Option<CallDurations>,
-    /// The first reason why the record, or a part of it, could not be used.
+    /// The first reason for which the record, or a part of it, could not be used.
     unusable: Option<UnrecognizedReason>,
 }
 
 impl RowSink<'_> {
-    /// True when an event was sent before, or its span or log record already `dedup_keys` of it.
+    /// Reports whether an event was sent before, or was already reported by the other signal of its span.
     fn is_duplicate(&mut self, event: &Event<'_>) -> bool {
-        // Two failures of which nobody knows what they are need not be the same.
+        // Two failures of an unknown kind need not be the same.
         let span = self.dedup_keys.span.filter(|_| event.category != Category::Unknown);
         let pair = match (self.source, span) {
             (Source::Envelopes | Source::Files | Source::Stdin | Source::OtlpMetrics, _) => return false,
@@ -284,7 +286,7 @@ impl RowSink<'_> {
             )),
             (_, None) => None,
         };
-        // What belongs to a call that is tracked is judged with the other reports of that call.
+        // A report of a tracked call is judged together with the other reports of that call.
         let is_tracked = self.call.is_some() && reports::is_report(event);
         let is_reported = !is_tracked && pair.is_some_and(|(_, other)| self.shared.dedup.contains(other));
         if is_reported || !self.insert_identity(event.event_id) {
@@ -302,7 +304,7 @@ impl RowSink<'_> {
         self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival, relation });
     }
 
-    /// Stores a report of a failure that others may have reported, too.
+    /// Stores a report of a failure that other spans or log records may have reported, too.
     fn store_report(&mut self, tracked: TrackedCall, event: &Event<'_>, known: usize) {
         let shared = self.shared;
         self.batch.reported_calls.push(tracked.call);
@@ -324,20 +326,20 @@ impl RowSink<'_> {
         });
     }
 
-    /// The failure with the same words that a span repeats which hangs in no trace.
+    /// Returns the failure with the same message that the report of a stray span duplicates.
     fn repeated_words(&self, tracked: TrackedCall, event: &Event<'_>) -> Option<u128> {
         let message = event.message.as_deref().filter(|_| tracked.is_stray)?;
         self.shared.call_reports.take_words(event.context.service.as_deref(), message)
     }
 
-    /// Stores a report; only the first of a failure counts as an event.
+    /// Stores a report; only the first report of a failure counts as an event.
     fn store_related(&mut self, event: &Event<'_>, relation: Relation, known: usize) {
         if relation == Relation::Primary {
             return self.store_primary(event, known);
         }
         self.batch.depends_on_others = true;
         self.counts.duplicates += 1;
-        // Where rows are rationed, further reports have none.
+        // If budgets limit the rows, further reports get none.
         if !self.shared.budgets.are_set() {
             self.store(event, relation);
         }
@@ -353,7 +355,7 @@ impl RowSink<'_> {
         self.store(event, Relation::Primary);
     }
 
-    /// The call of a log record: that of its span, or one that its span will find.
+    /// Returns the call of the span that a log record belongs to, if that span was seen.
     fn call_of_log(&self) -> Option<TrackedCall> {
         let ids = self.span_ids.filter(|_| self.source == Source::OtlpLogs)?;
         let SpanIds { trace_id, span_id, .. } = ids;
@@ -362,7 +364,7 @@ impl RowSink<'_> {
         Some(TrackedCall { call, span, is_stray: false })
     }
 
-    /// Lets the span of a log record find the failure that the record tells of.
+    /// Registers the failure of a log record, so that its span finds it.
     fn expect_span(&mut self, event: &Event<'_>) {
         let Some(ids) = self.span_ids.filter(|_| self.source == Source::OtlpLogs) else { return };
         let reports = &self.shared.call_reports;
@@ -373,7 +375,8 @@ impl RowSink<'_> {
         self.batch.bytes += size_of::<CallRef>();
     }
 
-    /// Stores an event, or has a row of its like stand for it. What was identities from `known` on is its identity.
+    /// Stores an event, or lets an existing row represent it. The identities of the batch from `known` on are those
+    /// of the event.
     fn store_within_budget(&mut self, event: &Event<'_>, known: usize) {
         let (row, now) = (self.batch.rows.events.len(), self.shared.now());
         match self.batch.coalescer.place_event(event, row, &self.shared.budgets, now) {
@@ -384,7 +387,8 @@ impl RowSink<'_> {
             Placement::Shared(row) => {
                 self.counts.over_budget += 1;
                 let Batch { coalescer, rows, identities, bytes, .. } = &mut *self.batch;
-                // Only those of spans and log records are known again; calls with the failure of their span.
+                // Only duplicates of spans and log records are recognized; calls are recognized with the failure of
+                // their span.
                 let own = identities[known..].iter().copied();
                 let call = self.dedup_keys.call.filter(|_| self.source == Source::OtlpTraces);
                 coalescer.coalesce(row, &mut rows.events, own.chain(call.map(u128::from)));
@@ -393,7 +397,7 @@ impl RowSink<'_> {
         }
     }
 
-    /// Remembers an identity together with this batch; true when it is new.
+    /// Remembers an identity as part of this batch. Returns true if it is new.
     fn insert_identity(&mut self, identity: u128) -> bool {
         let is_new = self.shared.dedup.insert(identity, self.arrival);
         if is_new {
@@ -403,7 +407,7 @@ impl RowSink<'_> {
         is_new
     }
 
-    /// Counts the calls of a data point, unless spans tell of the same calls.
+    /// Counts the calls of a data point, unless spans report the same calls.
     fn count_point(&mut self, call: &Call<'_>, durations: &CallDurations) {
         if self.shared.span_reports.contains(call.service, call.operation, self.arrival) {
             self.counts.duplicates += 1;
@@ -413,7 +417,7 @@ impl RowSink<'_> {
         self.traffic.add_histogram(call, durations);
     }
 
-    /// True when the calls of this span or log record have been counted before.
+    /// Reports whether the calls of this span or log record have been counted before.
     fn are_calls_counted(&mut self) -> bool {
         let Some(call) = self.dedup_keys.call else { return false };
         if let Some(counted) = self.counted {
@@ -423,7 +427,7 @@ impl RowSink<'_> {
         self.batch.depends_on_others |= counted;
         if !counted {
             self.batch.counted_calls.push(call);
-            // Once as it is, and once as it is written.
+            // The identity is counted once as it is, and once as it is encoded.
             self.batch.bytes += 3 * size_of::<u64>();
         }
         *self.counted.insert(counted)

@@ -1,30 +1,30 @@
-//! What a report of a failure tells, and what two reports of one failure tell together.
+//! Reports of failures, and how two reports of the same failure complete each other.
 //!
-//! A span knows the tool but, with today's SDKs, often not the words; a log record knows the words and the
-//! stack, but not the tool. Whichever comes second completes the other: it is stored with what both know, in
-//! place of the first.
+//! With today's SDKs, a span names the tool but often carries no message; a log record carries the message and the
+//! stack, but does not name the tool. Whichever comes second completes the other: it is stored with the data of both,
+//! and supersedes the first.
 
 use super::call_tracker::{CallRef, CallTracker, Report, Verdict};
 use classifier::{Category, Context, Event, EventKind, Fault, Recovery, Severity, fingerprint};
 use std::borrow::Cow;
 use store::rows::Relation;
 
-/// The failures of calls that were reported lately.
+/// The recently reported failures of calls.
 pub(super) type CallReports = CallTracker<Kept>;
 
-/// Longer messages are not kept for a later report.
+/// The longest message, in bytes, that is kept for a later report.
 const MAX_MESSAGE_BYTES: usize = 1_024;
 
-/// What is kept of a report, as far as there is room.
+/// The part of a report that is kept for later reports, as far as there is room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// The tool that it names.
+    /// The tool that the report names.
     operation: Option<Box<str>>,
-    /// What it says, when it names no tool.
+    /// The words of the report; kept only if it names no tool.
     words: Option<Box<Words>>,
 }
 
-/// What a log record says about a failure.
+/// The description of a failure in a log record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
     code: Option<String>,
@@ -40,7 +40,8 @@ struct Words {
 }
 
 impl Kept {
-    /// What a later report may need. Nothing else is kept: most failures are reported once.
+    /// Returns the part of an event that a later report may need. Nothing else is kept, because most failures are
+    /// reported once.
     pub(super) fn of(event: &Event<'_>) -> Option<Self> {
         if let Some(operation) = &event.context.operation {
             return Some(Self { operation: Some(operation.as_ref().into()), words: None });
@@ -65,8 +66,8 @@ impl Kept {
     }
 }
 
-/// How much a report tells: what went wrong counts most, then the words, the side that answered, the stack
-/// and the code.
+/// Returns how informative a report is. A known category counts most, then a message, the answering side, a stack
+/// trace and a code.
 pub(super) fn score(event: &Event<'_>) -> u8 {
     let has_stack = || event.attributes.is_some_and(|json| json.contains("\"exception.stacktrace\""));
     let is_caller = matches!(event.context.span_kind, Some("client" | "producer" | "internal"));
@@ -79,7 +80,8 @@ pub(super) fn score(event: &Event<'_>) -> u8 {
 }
 
 impl CallReports {
-    /// Judges a report, and passes on how it is to be stored, with what an earlier one adds to it.
+    /// Judges a report, and passes its relation to earlier ones to `store`, with the event completed from the earlier
+    /// report.
     pub(super) fn relate<R>(
         &self,
         call: CallRef,
@@ -117,7 +119,7 @@ impl CallReports {
     }
 }
 
-/// The failure of a span, in the words of a log record.
+/// Returns the failure of a span with the words of a log record.
 fn with_words<'e>(event: &'e Event<'e>, words: &'e Words) -> Event<'e> {
     let template = words.template.as_deref();
     Event {
@@ -136,7 +138,7 @@ fn with_words<'e>(event: &'e Event<'e>, words: &'e Words) -> Event<'e> {
     }
 }
 
-/// The failure of a log record, with the tool that its span names.
+/// Returns the failure of a log record with the tool that its span names.
 fn with_operation<'e>(event: &'e Event<'e>, operation: &'e str) -> Event<'e> {
     let context = Context { operation: Some(Cow::Borrowed(operation)), ..event.context.clone() };
     let fingerprint = group(&event.canonical, &context, event.template);
@@ -149,7 +151,7 @@ fn group(canonical: &str, context: &Context<'_>, template: Option<&str>) -> u64 
     fingerprint::compute(canonical, &service, &operation, template.unwrap_or_default())
 }
 
-/// True for what can be one of several reports: warnings and audit events say something of their own.
+/// Reports whether an event can be one of several reports of a failure. Warnings and audit events stand alone.
 pub(super) fn is_report(event: &Event<'_>) -> bool {
     event.kind == EventKind::Error
 }

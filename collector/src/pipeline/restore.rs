@@ -1,7 +1,7 @@
-//! After a restart: what the log and the tables still know goes back into memory.
+//! Restores the in-memory state after a restart from the WAL and the tables.
 //!
-//! Rows that are not flushed become hot again, idempotency keys keep their responses, texts the place they were read to, and
-//! the failures and calls of the last two minutes are known for repeats.
+//! Rows that are not flushed are buffered again, idempotency keys get their responses, texts get their read
+//! positions, and the failures and calls of the dedup window are recognized as duplicates again.
 
 use super::idempotency::StoredResponse;
 use super::read_positions::LatestPositions;
@@ -22,26 +22,26 @@ use store::maintenance::recent_calls::TimedIdentities;
 use store::snapshot::Decoders;
 use store::wal::Record;
 
-/// Takes the records of a replay, in order.
+/// Collects the state that is restored from the tables and from the records of a WAL replay, in order.
 pub struct RestoredState {
     hot: Arc<Hot>,
-    /// What is flushed already; none when the tables cannot be opened.
+    /// The tables, which hold what is flushed; `None` if they cannot be opened.
     delta: Option<Arc<DeltaTables>>,
-    /// How many responses are kept, and what they may weigh.
+    /// The limits on the number of responses and on their bytes.
     max_keys: usize,
     max_response_bytes: usize,
     decoders: Decoders,
     responses: VecDeque<KeyedResponse>,
     response_bytes: usize,
     positions: LatestPositions,
-    /// Identities of events without a row, and of counted calls, with the time they came; no more than are ever
-    /// remembered.
+    /// Identities of events without a row and of counted calls, with the time they came; no more than the dedup
+    /// window can hold.
     identities: VecDeque<(i64, Vec<u128>)>,
     identity_count: usize,
     max_identities: usize,
-    /// Events in records that are not flushed.
+    /// The number of events in records that are not flushed.
     pub events: u64,
-    /// Records that could not be understood; they stay in the log.
+    /// The number of records that could not be decoded; they stay in the WAL.
     pub unreadable: u64,
 }
 
@@ -52,7 +52,7 @@ struct KeyedResponse {
 }
 
 impl RestoredState {
-    /// Nothing yet.
+    /// Creates an empty state.
     #[must_use]
     pub fn new(hot: Arc<Hot>, delta: Option<Arc<DeltaTables>>, limits: &Limits) -> Self {
         Self {
@@ -72,16 +72,17 @@ impl RestoredState {
         }
     }
 
-    /// Takes what the tables know of responses. To be called before the log is read, which knows newer ones. All that are
-    /// kept, whatever the clock says: it may have jumped since.
+    /// Loads responses, positions and identities from the tables. Call it before the WAL is replayed, which has newer
+    /// ones. All stored responses are considered, whatever their time, because the clock may have jumped since.
     ///
     /// # Errors
-    /// When a table cannot be read.
+    /// Returns an error if a table cannot be read.
     pub fn load_flushed_responses(&mut self) -> Result<(), DeltaError> {
         let Some(delta) = self.delta.clone() else { return Ok(()) };
         let mut found = Vec::new();
         let keys = self.max_keys;
-        // To the end, however many responses there are: the newest position of a text that was quiet may stand far back.
+        // This reads to the end, however many responses there are: the newest position of a text that was quiet may
+        // be far back.
         let mut visit = |requests: RecordBatch| {
             let StoredRequests { responses, positions, identities, .. } = StoredRequests::of(&requests);
             self.positions.extend(positions);
@@ -97,7 +98,7 @@ impl RestoredState {
         Ok(())
     }
 
-    /// Takes the identities of calls that were counted not long ago, and that the log has let go of.
+    /// Loads the identities of calls that were counted recently and whose records have been removed from the WAL.
     pub fn load_recent_calls(&mut self, recent: &[TimedIdentities]) {
         let identities =
             |text: &str| Some(call_identities::decode(text)?.into_iter().map(u128::from).collect());
@@ -105,7 +106,7 @@ impl RestoredState {
         self.add_identities(counted.collect());
     }
 
-    /// Takes a record of the log.
+    /// Loads a record of the WAL.
     pub fn load_record(&mut self, record: Record) {
         if let Err(error) = self.read(record) {
             self.unreadable += 1;
@@ -117,7 +118,7 @@ impl RestoredState {
         let mut record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
             let StoredRequests { responses, positions, identities, calls } = StoredRequests::of(&requests);
-            // These are not flushed to the table, so it does not lack them.
+            // Rows of call identities are never flushed to the table, so the table does not lack them.
             let rows = &mut record.rows[Table::Requests as usize];
             *rows = rows.saturating_sub(calls);
             self.add_responses(responses);
@@ -131,7 +132,7 @@ impl RestoredState {
         Ok(())
     }
 
-    /// Keeps the newest responses, as many as will be remembered.
+    /// Adds responses, and drops the oldest beyond the limits.
     fn add_responses(&mut self, responses: Vec<KeyedResponse>) {
         for stored in responses {
             self.response_bytes += stored.response.bytes();
@@ -145,7 +146,7 @@ impl RestoredState {
 }
 
 impl RestoredState {
-    /// Keeps the newest identities of events without a row.
+    /// Adds identities in order of time, and drops the oldest beyond the limit.
     fn add_identities(&mut self, identities: Vec<(i64, Vec<u128>)>) {
         for (time, identities) in identities {
             self.identity_count += identities.len();
@@ -160,7 +161,7 @@ impl RestoredState {
 }
 
 impl Pipeline {
-    /// Gives the pipeline its memory back. To be called before the first request.
+    /// Restores the state of the pipeline. Call it before the first request.
     pub fn restore(&self, restored: RestoredState) {
         let now = self.shared.now();
         *self.positions.lock().unwrap_or_else(PoisonError::into_inner) = restored.positions.into_vec();
@@ -185,13 +186,13 @@ impl Pipeline {
         }
     }
 
-    /// Takes the newest position of every text that the log or the tables knew of at the start.
+    /// Takes the newest read position of every text that the WAL or the tables had at startup.
     #[must_use]
     pub fn take_positions(&self) -> Vec<Position> {
         std::mem::take(&mut *self.positions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Remembers the failures that were flushed not long ago, as many as are ever remembered.
+    /// Adds the identities of recently flushed failures to the dedup window, as many as it can hold.
     fn load_flushed_identities(&self, delta: &DeltaTables, oldest: i64, now: i64) {
         let mut left = self.shared.limits.dedup_entries;
         let mut visit = |events: RecordBatch| {
@@ -206,7 +207,7 @@ impl Pipeline {
         }
     }
 
-    /// Remembers the failures of a batch; false when it is older than the window.
+    /// Adds the identities of a batch of events to the dedup window. Returns false if all are older than the window.
     fn load_identities(&self, events: &RecordBatch, oldest: i64, now: i64) -> bool {
         let Some(columns) = IdentityColumns::of(events) else { return true };
         if columns.ingested_at.iter().flatten().all(|time| time < oldest) {
@@ -221,7 +222,7 @@ impl Pipeline {
     }
 }
 
-/// What repeats are known by.
+/// The columns from which the identities of events are computed.
 struct IdentityColumns<'b> {
     ingested_at: &'b TimestampMicrosecondArray,
     event_id: &'b StringArray,
@@ -237,7 +238,7 @@ impl<'b> IdentityColumns<'b> {
 
     fn of(events: &'b RecordBatch) -> Option<Self> {
         let text = |name| events.column_by_name(name)?.as_string_opt::<i32>();
-        // Dictionaries in the log, plain in the tables.
+        // The columns are dictionaries in the WAL and plain strings in the tables.
         let names = |name| cast(events.column_by_name(name)?, &DataType::Utf8).ok();
         Some(Self {
             ingested_at: events
@@ -251,7 +252,7 @@ impl<'b> IdentityColumns<'b> {
         })
     }
 
-    /// The identities under which an event of a span or log record is known.
+    /// Returns the identities of an event that came as a span or log record.
     fn identities(&self, row: usize) -> impl Iterator<Item = u128> {
         let source = text_at(&self.source, row);
         let signal = match source {
@@ -268,7 +269,7 @@ impl<'b> IdentityColumns<'b> {
         let report = signal.and_then(|signal| {
             Some(identities::report_identity(signal, span?, text_at(&self.canonical, row)?))
         });
-        // Calls that worked leave no row to know them by; their identities are kept beside the responses.
+        // Successful calls leave no row; their identities are stored beside the responses instead.
         let call = span.filter(|_| signal == Some(identities::SPAN_SIGNAL)).map(identities::call_identity);
         event.into_iter().chain(report).chain(call.map(u128::from))
     }
@@ -283,14 +284,14 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
     texts.is_valid(row).then(|| u128::from_str_radix(texts.value(row), 16).ok()).flatten()
 }
 
-/// What a record keeps beside its rows.
+/// The contents of the requests table of one record: responses, positions and identities.
 #[derive(Default)]
 struct StoredRequests {
     responses: Vec<KeyedResponse>,
     positions: Vec<Position>,
-    /// Identities of events without a row, and of counted calls, with the time they came.
+    /// Identities of events without a row and of counted calls, with the time they came.
     identities: Vec<(i64, Vec<u128>)>,
-    /// Rows that hold identities of counted calls.
+    /// The number of rows that hold identities of counted calls.
     calls: u64,
 }
 

@@ -1,17 +1,17 @@
-//! What rows weigh in memory while they are gathered, roughly and on the safe side.
+//! The approximate size of rows in memory while they are collected, estimated rather too high than too low.
 //!
-//! A body can yield far more than it holds: the context of a record goes with each of its events, and a call
-//! of a dozen bytes can be a row of its own. So rows are weighed as they are made, not bodies.
+//! A body can yield far more than its own size: the context of a record is repeated in each of its events, and a call
+//! of a dozen bytes can become a row of its own. So the rows are measured as they are created, not the bodies.
 
 use classifier::Event;
 
-/// What an event weighs beside its texts: some forty cells of one to eight bytes.
+/// The size of an event without its texts: about forty cells of one to eight bytes.
 const EVENT_BYTES: usize = 256;
-/// A name that recurs is kept once. Names up to this length are part of what a row weighs anyway; what is
-/// longer may be different in every row, and is weighed.
+/// The length of a name that is included in the size of every row. A recurring name is stored once, but longer names
+/// may differ in every row, so the bytes beyond this length are counted.
 const NAME_BYTES: usize = 32;
 
-/// An event as a row.
+/// Returns the approximate size of an event as a row, in bytes.
 pub(super) fn event_bytes(event: &Event<'_>) -> usize {
     let context = &event.context;
     let texts = [
@@ -67,7 +67,7 @@ mod tests {
         sizes.0
     }
 
-    /// What stands once in a record and goes with each of its events is weighed with each of them.
+    /// Context that is given once in a record and repeated in each of its events counts for each of them.
     #[test]
     fn what_is_repeated_is_weighed_each_time() {
         let item = r#"{"success":false,"error":{"code":"INTERNAL_ERROR","message":"x"}}"#;

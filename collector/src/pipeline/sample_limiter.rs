@@ -1,12 +1,12 @@
-//! How many samples of unusable records may be kept: so many a minute, whoever sends them.
+//! A rate limiter for samples of unusable records: at most a fixed number per minute, for all senders together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const MINUTE_US: i64 = 60_000_000;
-/// The low half counts, the high half is the minute.
+/// The bits of the state that hold the count; the bits above hold the minute.
 const COUNT_BITS: u32 = 32;
 
-/// The samples of the current minute.
+/// Counts the samples of the current minute.
 #[derive(Debug)]
 pub(super) struct SampleLimiter {
     per_minute: u64,
@@ -18,7 +18,7 @@ impl SampleLimiter {
         Self { per_minute: per_minute as u64, state: AtomicU64::new(0) }
     }
 
-    /// True when one more may be kept.
+    /// Counts one sample. Returns false if the limit of the minute is reached.
     pub(super) fn try_acquire(&self, now: i64) -> bool {
         let minute = now.div_euclid(MINUTE_US).unsigned_abs() & u64::from(u32::MAX);
         let next = |state: u64| {

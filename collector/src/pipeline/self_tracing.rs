@@ -1,17 +1,17 @@
-//! The span of our own that tells of one request: for whoever traces this collector.
+//! The span that traces the processing of one request, for operators who trace the collector itself.
 //!
-//! What always holds: it carries numbers and words of closed lists, never a text of the sender's; and while
-//! nobody asks for it, it costs the look at one flag.
+//! Invariants: it carries only numbers and words of closed lists, never text of the sender; and while no subscriber
+//! wants it, it costs one check of a flag.
 
 use super::{IngestResponse, Request};
 use crate::rejection::Rejection;
 use tracing::Span;
 use tracing::field::Empty;
 
-/// The target under which these spans are asked for. At the level of traces: logs leave them out.
+/// The target of these spans. Their level is TRACE, so logs leave them out.
 pub const TARGET: &str = "collector::self_tracing";
 
-/// Begins the span of a request.
+/// Creates the span of a request.
 pub(super) fn request_span(request: &Request) -> Span {
     tracing::trace_span!(
         target: TARGET,
@@ -28,7 +28,7 @@ pub(super) fn request_span(request: &Request) -> Span {
     )
 }
 
-/// Says what became of the request.
+/// Records the outcome of the request in its span.
 pub(super) fn record_outcome(span: &Span, outcome: &Result<IngestResponse, Rejection>) {
     match outcome {
         Ok(response) => {
@@ -41,7 +41,7 @@ pub(super) fn record_outcome(span: &Span, outcome: &Result<IngestResponse, Rejec
             let reason = rejection.reason;
             span.record("outcome", "rejected");
             span.record("error.type", reason.as_str());
-            // What a sender got wrong is no failure of ours.
+            // A mistake of the sender is not an error of the collector.
             if reason.http_status() >= 500 {
                 span.record("otel.status_code", "ERROR");
             }
@@ -49,7 +49,8 @@ pub(super) fn record_outcome(span: &Span, outcome: &Result<IngestResponse, Rejec
     }
 }
 
-/// Numbers of traces are signed; others would be sent as texts.
+/// Converts a count to a signed integer, because trace attributes are signed and unsigned ones would be sent as
+/// strings.
 fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,23 +1,23 @@
-//! Which operations are reported by spans, so that metrics of the same calls do not count them twice.
+//! Operations that are reported by spans, so that metrics of the same calls do not count them twice.
 //!
-//! A service whose SDK sends both says everything twice. Spans say more, so they win: metrics of an operation
-//! count only when no span of it came within five minutes.
+//! A service whose SDK sends both spans and metrics reports every call twice. Spans carry more, so they win: metrics
+//! of an operation count only if no span of it came within five minutes.
 
 use hashbrown::HashMap;
 use std::sync::{Mutex, PoisonError};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Spans count instead of metrics for so long, in microseconds.
+/// The time after a span during which metrics of the same operation do not count, in microseconds.
 const SPAN_REPORT_TTL_US: i64 = 300_000_000;
-/// Operations that are remembered; when there are more, those of which nothing was heard lately are forgotten.
+/// The largest number of operations; when it is reached, those whose time has passed are removed.
 const MAX_OPERATIONS: usize = 16_384;
 
-/// When spans of an operation last came.
+/// The time of the last span of each operation, by the hash of its service and name.
 #[derive(Debug, Default)]
 pub(super) struct SpanReports(Mutex<HashMap<u64, i64>>);
 
 impl SpanReports {
-    /// Spans of this operation have come.
+    /// Records that a span of the operation came.
     pub(super) fn record(&self, service: Option<&str>, operation: Option<&str>, now: i64) {
         let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if reports.len() >= MAX_OPERATIONS {
@@ -28,7 +28,7 @@ impl SpanReports {
         }
     }
 
-    /// True when spans of this operation came not long ago.
+    /// Reports whether a span of the operation came recently.
     pub(super) fn contains(&self, service: Option<&str>, operation: Option<&str>, now: i64) -> bool {
         let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = reports.get(&key(service, operation));

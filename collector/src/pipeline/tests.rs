@@ -1,4 +1,4 @@
-//! Requests through a real log on a real disk.
+//! Tests that send requests through a pipeline with a real WAL on a real disk.
 
 mod call_reports;
 mod idempotency;
@@ -17,7 +17,7 @@ use store::disk::RealDisk;
 use store::wal::WalOptions;
 use tempfile::TempDir;
 
-/// 2026-01-02T03:04:05Z, and no clock.
+/// Returns a fixed time, 2026-01-02T03:04:05Z, instead of that of a clock.
 fn fixed_time() -> i64 {
     1_767_323_045_000_000
 }
@@ -47,7 +47,7 @@ fn open(folder: &TempDir) -> Pipeline {
     open_with(folder.path(), limits(), WalOptions::default())
 }
 
-/// Reads a body of lines; one that says `refuse` refuses the request, one that says `panic` is a defect.
+/// Reads a body of lines; the line `reject` rejects the request, and the line `panic` panics.
 fn read_lines(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
         match line {
@@ -66,7 +66,7 @@ fn code(code: &'static str) -> [Attribute<'static>; 1] {
     [Attribute { key: "error.code".into(), value: OtlpValue::Text(code.into()) }]
 }
 
-/// A failed server span for each line of the body; the line is the code.
+/// Pushes one failed server span; the body is ignored.
 fn read_spans(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     let _ = body;
     let attributes = code("RATE_LIMIT_EXCEEDED");
@@ -84,7 +84,7 @@ fn read_spans(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// A log record of the same span that tells of the same failure, with the body as its text.
+/// Pushes a log record of the same span that reports the same failure, with the body as its text.
 fn read_logs(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     let attributes = code("RATE_LIMIT_EXCEEDED");
     let text = OtlpValue::Text(String::from_utf8_lossy(body));
@@ -123,7 +123,7 @@ fn with_key(body: &str, key: &str) -> Request {
     Request { idempotency_key: Some(key), ..lines(body) }
 }
 
-/// The rows that readers see, as JSON.
+/// Returns the buffered rows of a table as JSON.
 fn rows(pipeline: &Pipeline, table: Table) -> Vec<Value> {
     let mut out = String::new();
     for record in pipeline.hot().snapshot().records {
@@ -202,7 +202,7 @@ async fn a_refused_request_leaves_nothing_and_harms_nobody() {
     for (kind, outcome) in tasks.join_all().await {
         match (kind, outcome) {
             (0, Ok(response)) => stored += response.events,
-            // It shared a worker with the defect, and was told to come back.
+            // The request shared a worker with one that panicked, and may be retried.
             (0, Err(rejection)) => assert!(rejection.retry_after.is_some()),
             (1, outcome) => assert_eq!(outcome.unwrap_err().reason, RejectionReason::Unreadable),
             (_, outcome) => assert_eq!(outcome.unwrap_err().reason, RejectionReason::Internal),
@@ -229,7 +229,7 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
         let (first, second) = if span_first { (span(), log()) } else { (log(), span()) };
         assert_eq!(pipeline.submit(first).await.unwrap().events, 1);
         assert_eq!(pipeline.submit(second).await.unwrap().events, 0);
-        // Sent again, both of them; the response is still yes.
+        // Both are sent again, and are acknowledged.
         assert_eq!(pipeline.submit(span()).await.unwrap().events, 0);
         assert_eq!(pipeline.submit(log()).await.unwrap().events, 0);
         assert_eq!(rows(&pipeline, Table::Events).len(), 1);
@@ -244,7 +244,7 @@ async fn a_span_and_its_log_record_are_one_event_whichever_comes_first() {
     }
 }
 
-/// A key is kept for what was stored under it, not for a mistake.
+/// A key belongs to contents that were stored under it, not to a request of which nothing could be read.
 #[tokio::test]
 async fn a_key_may_be_used_again_when_nothing_could_be_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ async fn a_key_may_be_used_again_when_nothing_could_be_read() {
     pipeline.close();
 }
 
-/// What a refused request had been remembered for must not make its retry a repeat.
+/// Identities of a rejected request must not make its retry a duplicate.
 #[tokio::test]
 async fn a_refused_span_may_be_sent_again() {
     fn read_and_refuse(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
@@ -287,7 +287,7 @@ async fn two_log_records_are_the_same_only_with_the_same_body() {
     pipeline.close();
 }
 
-/// Log records without a span, each with two replies in it: their only calls are their own.
+/// Pushes log records without a span, each with two replies in it: only their own calls can count.
 fn read_lone_logs(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     let text = OtlpValue::Text(String::from_utf8_lossy(body));
     let services = ["shop", "bank"]
@@ -397,7 +397,7 @@ async fn a_full_log_refuses_and_is_not_ready() {
     pipeline.close();
 }
 
-/// A position is durable with the rows that were read up to it, also when there are none; the furthest is told.
+/// A position is durable with the rows that were read up to it, even if there are none; the furthest one is restored.
 #[tokio::test]
 async fn positions_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ async fn positions_are_there_after_a_restart() {
     pipeline.close();
 }
 
-/// A teed wire log: the request names the tool, the reply says how it went.
+/// In a teed wire log, the request names the tool and the reply gives the outcome.
 #[tokio::test]
 async fn replies_are_paired_with_the_requests_of_their_body() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Calls of one request, summed by minute and by what is alike about them.
+//! The calls of one request, summed by minute and by the attributes that they share.
 //!
-//! Most records are calls that worked and leave nothing but this sum, so that adding one call to a sum that
-//! is already there allocates nothing.
+//! Most records are successful calls that leave nothing but this sum, so adding a call to an existing sum does not
+//! allocate.
 
 use super::call_points::CallDurations;
 use crate::source::Source;
@@ -11,21 +11,21 @@ use std::hash::BuildHasher;
 use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 const MINUTE_US: i64 = 60_000_000;
-/// Room for this many sums is kept from one request to the next.
+/// The number of sums whose memory is kept from one request to the next.
 const MAX_RETAINED_SUMS: usize = 4096;
 
 /// The sums of one request.
 #[derive(Default)]
 pub(super) struct Traffic {
     hasher: foldhash::fast::RandomState,
-    /// Places in `sums`, by the hash of their key.
+    /// Indexes into `sums`, by the hash of their key.
     indexes: HashTable<usize>,
     sums: Vec<Sum>,
-    /// The names in the sums.
+    /// The total length of the names in the sums.
     name_bytes: usize,
 }
 
-/// What is alike about calls that are summed.
+/// The attributes that calls of one sum share.
 #[derive(PartialEq, Eq, Hash)]
 struct SumKey<'k> {
     minute: i64,
@@ -68,7 +68,8 @@ struct Sum {
     unverified: i64,
     timed: i64,
     duration_sum_us: i64,
-    /// Calls by the first bound that they do not exceed; as a row, each bucket holds those before it too.
+    /// The number of calls by the first bound that they do not exceed; in a row, each bucket includes those before
+    /// it.
     bucket_counts: [i64; BUCKET_BOUNDS_US.len()],
 }
 
@@ -115,7 +116,7 @@ impl Sum {
         }
     }
 
-    /// Adds calls of which only sums are known.
+    /// Adds calls of which only the sums of a histogram are known.
     fn add_durations(&mut self, durations: &CallDurations) {
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.timed = self.timed.saturating_add(signed(durations.calls));
@@ -159,14 +160,14 @@ impl Traffic {
         self.sum_of(call).add(call);
     }
 
-    /// Adds calls of a histogram to their sum.
+    /// Adds the calls of a histogram to their sum.
     pub(super) fn add_histogram(&mut self, call: &Call<'_>, durations: &CallDurations) {
         let sum = self.sum_of(call);
         sum.add(&Call { duration_us: None, ..*call });
         sum.add_durations(durations);
     }
 
-    /// The services and operations in the sums.
+    /// Returns the services and operations in the sums.
     pub(super) fn operations(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         self.sums.iter().map(|sum| (sum.service.as_deref(), sum.operation.as_deref()))
     }
@@ -188,7 +189,8 @@ impl Traffic {
         &mut sums[index]
     }
 
-    /// What the sums weigh, and will weigh once more as rows: every call may have a sum of its own.
+    /// Returns the approximate memory of the sums and of the rows that they become, in bytes: every call may have its
+    /// own sum.
     pub(super) fn bytes(&self) -> usize {
         2 * (self.sums.len() * size_of::<Sum>() + self.name_bytes)
     }
@@ -200,12 +202,12 @@ impl Traffic {
         }
     }
 
-    /// Ready for the next request.
+    /// Clears the sums for the next request.
     pub(super) fn clear(&mut self) {
         self.indexes.clear();
         self.sums.clear();
         self.name_bytes = 0;
-        // What a giant left behind is not kept.
+        // The memory of a large request is freed.
         if self.sums.capacity() > MAX_RETAINED_SUMS {
             *self = Self::default();
         }

@@ -1,10 +1,10 @@
-//! Spans of calls in every order: which of them tell of the same call.
+//! Tests with the spans of calls in every order, which must be grouped into the same calls.
 
 use super::*;
 
 const TRACE: [u8; 16] = [7; 16];
 
-/// A span: its number, that of its parent, what it names, and its layer.
+/// A span: its number, that of its parent, the operation that it names, and its layer.
 type Given = (u8, u8, &'static str, u64);
 
 fn facts((span, parent, operation, layer): Given) -> SpanFacts<'static> {
@@ -21,7 +21,7 @@ fn tracker() -> CallTracker<()> {
     CallTracker::new(Duration::from_secs(120))
 }
 
-/// How many failures are found when each of these spans reports one.
+/// Returns the number of failures that are found when each of these spans reports one.
 fn failures(spans: &[Given]) -> usize {
     let tracker = tracker();
     let mut found = 0;
@@ -38,7 +38,7 @@ fn failures(spans: &[Given]) -> usize {
     found
 }
 
-/// Every order of a list.
+/// Returns every order of a list.
 fn orders(spans: &[Given]) -> Vec<Vec<Given>> {
     if spans.len() < 2 {
         return vec![spans.to_vec()];
@@ -52,7 +52,7 @@ fn orders(spans: &[Given]) -> Vec<Vec<Given>> {
     all
 }
 
-/// A client, what sends its request, and the server.
+/// The spans of a client, of the code that sends its request, and of the server.
 const LAYERS: [Given; 3] = [(1, 0, "merge", 1), (2, 1, "merge", 2), (3, 2, "merge", 3)];
 
 #[test]
@@ -64,7 +64,7 @@ fn spans_that_hang_together_are_one_call() {
 
 #[test]
 fn spans_that_name_nothing_carry_the_call() {
-    // A server's tool and the server around it, both below the stream of the client.
+    // The tool of a server and the server around it are both below the stream of the client.
     let spans = [(5, 4, "merge", 1), (4, 2, "", 2), (6, 2, "", 3), (2, 1, "", 3), (1, 9, "merge", 4)];
     assert_eq!(failures(&spans), 1);
     let client_first = [(2, 1, "", 3), (1, 9, "merge", 4), (5, 4, "merge", 1), (4, 2, "", 2), (6, 2, "", 3)];

@@ -1,4 +1,4 @@
-//! Events of real lines, folded into rows.
+//! Tests that coalesce events of real lines into rows.
 
 use super::*;
 use arrow::array::AsArray;
@@ -10,7 +10,7 @@ use store::rows::{EventRow, Relation};
 
 const NOW: i64 = 1_767_323_045_000_000;
 
-/// A record in the making.
+/// A WAL record that is being built.
 #[derive(Default)]
 struct Record {
     coalescer: Coalescer,
@@ -47,7 +47,7 @@ impl Record {
         record
     }
 
-    /// A request with failures of a service, by their codes.
+    /// Adds a request with failures of a service, by their codes.
     fn take(&mut self, service: &str, codes: impl IntoIterator<Item = String>) {
         self.coalescer.begin();
         let rules = Rules::new(Registry::builtin().unwrap(), HashKey::FIXED, Limits::default());
@@ -64,7 +64,7 @@ impl Record {
         }
     }
 
-    /// How many events each row stands for, after a mark was gone back to.
+    /// Returns the number of events that each row represents after everything past a mark was reverted.
     fn close(mut self, mark: CoalesceMark, rows: usize) -> (Vec<i64>, usize, SpentTokens) {
         let (identities, spent) = self.coalescer.finish(mark, &mut self.rows);
         let batch = self.rows.finish().unwrap();
@@ -105,7 +105,7 @@ fn sorts_without_end_share_the_row_of_their_category() {
     assert_eq!(counts[11 + MAX_GROUPS_PER_SERVICE..], [1; 10], "another service is not touched by that");
 }
 
-/// A request that is taken back leaves no trace in rows of the requests before it, and has spent nothing.
+/// A discarded request leaves no trace in rows of the requests before it, and has spent no tokens.
 #[test]
 fn a_request_that_is_taken_back_leaves_no_trace() {
     let mut record = Record::new(&["1/s", "late=2/s"]);

@@ -1,12 +1,12 @@
-//! What today's instrumentations report of one tool call, each report in a request of its own and in every
-//! order: one failure and one call a side, shown with the best that is known.
+//! The reports that current instrumentations send for one tool call, each in a request of its own and in every order:
+//! they must yield one failure and one call per side, shown with the best data that is known.
 
 use super::*;
 use crate::receivers::otlp::Signal;
 use serde_json::json;
 use std::collections::HashSet;
 
-/// A request of OTLP/JSON.
+/// An OTLP/JSON request.
 #[derive(Clone)]
 struct Sent {
     signal: Signal,
@@ -24,7 +24,7 @@ fn attributes(given: &Value) -> Value {
     fields.map(|(key, given)| json!({"key": key, "value": value(given)})).collect()
 }
 
-/// Fills in what all spans of these tests have.
+/// Returns a request with a span, filled in with the fields that all spans of these tests have.
 fn span(service: &str, ids: [u8; 2], mut span: Value) -> Sent {
     let [id, parent] = ids.map(|id| if id == 0 { String::new() } else { format!("{id:02x}").repeat(8) });
     {
@@ -56,7 +56,7 @@ fn log(service: &str, span_id: u8, mut record: Value) -> Sent {
 
 const STACK: &str = "Traceback: stock 17";
 
-/// `FastMCP` 4 on both sides: three spans, of which two tell of the failure.
+/// `FastMCP` 4 on both sides: three spans, of which two report the failure.
 fn fastmcp(base: u8, parent: u8) -> Vec<Sent> {
     let message = "Error calling tool 'merge': stock 17 is locked";
     let error = json!({"code": 2, "message": message});
@@ -144,7 +144,7 @@ fn openllmetry() -> Vec<Sent> {
     ]
 }
 
-/// The Python SDK's server: a span without words, and a log record with them.
+/// The server of the Python SDK: a span without a message, and a log record with it.
 fn python_sdk() -> Vec<Sent> {
     vec![
         span(
@@ -178,7 +178,7 @@ async fn submit(pipeline: &Pipeline, sent: &Sent) {
     assert_eq!(response.rejected_count, 0, "{response:?}");
 }
 
-/// The failures that stand for themselves.
+/// Returns the failures that count: those that are neither duplicates nor superseded.
 fn shown(pipeline: &Pipeline) -> Vec<Value> {
     let rows = rows(pipeline, Table::Events);
     let superseded: HashSet<String> =
@@ -188,7 +188,7 @@ fn shown(pipeline: &Pipeline) -> Vec<Value> {
     rows.into_iter().filter(is_shown).collect()
 }
 
-/// How many calls each side counted.
+/// Returns the number of calls that each side counted: the client, then the server.
 fn calls_by_side(pipeline: &Pipeline) -> [i64; 2] {
     let rows = rows(pipeline, Table::Traffic);
     let side = |is_caller: bool| {
@@ -199,7 +199,7 @@ fn calls_by_side(pipeline: &Pipeline) -> [i64; 2] {
     [side(true), side(false)]
 }
 
-/// Every order of a list.
+/// Returns every order of a list.
 fn orders(sent: &[Sent]) -> Vec<Vec<Sent>> {
     if sent.len() < 2 {
         return vec![sent.to_vec()];
@@ -235,7 +235,7 @@ fn check_one(pipeline: &Pipeline, service: &str, message: &str) {
 async fn fastmcp_reports_one_failure() {
     let reports = fastmcp(1, 0);
     for order in orders(&reports) {
-        // What links the others comes last: until then nobody can know that they hang together.
+        // The report that links the others comes last; until then their connection cannot be known.
         if order[2].body == reports[1].body {
             continue;
         }
@@ -256,7 +256,7 @@ async fn openllmetry_reports_one_failure() {
     }
 }
 
-/// Without an instrumented client, the stream of the server hangs in a trace of its own.
+/// Without an instrumented client, the stream of the server is in a trace of its own.
 #[tokio::test]
 async fn the_words_tell_where_a_stray_report_belongs() {
     let mut reports = openllmetry()[..3].to_vec();

@@ -1,9 +1,9 @@
-//! One `Idempotency-Key` with different requests.
+//! Tests of one `Idempotency-Key` with different requests.
 
 use super::*;
 
-/// One key with other bodies, parameters or forms, at once and later: only the first is stored, and only it is said to
-/// be. A token has keys of its own.
+/// One key is used with other bodies, parameters or formats, concurrently and later: only the first request is stored
+/// and acknowledged. Each token has its own keys.
 #[tokio::test]
 async fn a_key_with_another_content_is_rejected_and_stores_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,14 +1,15 @@
-//! Requests so large that they go one after the other.
+//! Tests of large requests, which are processed one at a time.
 
 use super::*;
 
-/// A request takes its time.
+/// Reads lines after a delay.
 fn read_slowly(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
     std::thread::sleep(std::time::Duration::from_millis(200));
     read_lines(body, sink)
 }
 
-/// Giants, by their body or by what it yields, go one after the other, and nobody small waits behind them.
+/// Requests that are large by their body or by their rows are processed one at a time, and no small request waits for
+/// them.
 #[tokio::test]
 async fn giants_wait_for_each_other_and_nobody_for_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,7 +33,7 @@ async fn giants_wait_for_each_other_and_nobody_for_them() {
     pipeline.close();
 }
 
-/// An hour later whenever anybody asks.
+/// Returns a time that is an hour later at each call.
 fn hours() -> i64 {
     use std::sync::atomic::AtomicI64;
     static HOURS: AtomicI64 = AtomicI64::new(0);
