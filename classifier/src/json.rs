@@ -221,7 +221,7 @@ fn split_value<'t>(nodes: &'t [Node<'t>]) -> Option<(Json<'t>, &'t [Node<'t>])> 
     nodes.split_at_checked(size).map(|(value, rest)| (Json(value), rest))
 }
 
-/// Iterates over the fields of an object.
+/// An iterator over the fields of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields<'t>(&'t [Node<'t>]);
 
@@ -253,7 +253,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// Iterates over the elements of an array.
+/// An iterator over the elements of an array.
 #[derive(Debug, Clone)]
 pub(crate) struct Items<'t>(&'t [Node<'t>]);
 

@@ -56,7 +56,8 @@ pub(super) fn read_tool_data<'t>(registry: &Registry, object: Json<'t>) -> Optio
     states_failure.then(|| Failure::from_text(Dialect::Unknown, text))
 }
 
-/// Reports whether an object is a record with an identity or a list, rather than a reply.
+/// Reports whether an object is data rather than a failed reply: a record with an identity or a list, or one
+/// that states success.
 pub(super) fn is_data_record(object: Json<'_>) -> bool {
     let fields = ShapeFields::read(object);
     fields.record > 1 || fields.record == 1 && fields.unknown > 0 || says_success(&fields)
@@ -126,8 +127,8 @@ fn error_flag_is_set(fields: &ShapeFields<'_>) -> bool {
     (is_true(Slot::ErrorFlag) || is_true(Slot::Error)) && (fields.has_text(&TEXTS) || fields.has(Slot::Code))
 }
 
-/// Matches `{"type": "error", "error": {...}}`, `{"object": "error", "message": "..."}` and `{"__type":
-/// "...Exception"}`.
+/// Matches `{"type": "error", "error": {...}}`, `{"object": "error", "message": "..."}` and
+/// `{"__type": "...Exception"}`.
 fn calls_itself_an_error(fields: &ShapeFields<'_>) -> bool {
     if !fields.has(Slot::Type) {
         return false;
@@ -224,8 +225,8 @@ fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
     }
 }
 
-/// Matches `{"statusCode": 500, "message": "..."}` and `{"status": 404, "code": "object_not_found",
-/// "message": "..."}`.
+/// Matches `{"statusCode": 500, "message": "..."}` and
+/// `{"status": 404, "code": "object_not_found", "message": "..."}`.
 fn has_http_error_status(fields: &ShapeFields<'_>) -> bool {
     const MAX_UNKNOWN: usize = 3;
     error_status(fields).is_some()

@@ -130,8 +130,8 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         })
     }
 
-    /// Searches logfmt fields after a prefix and a few words: `2026-03-17T21:02:23Z info request gateway=a
-    /// status=403`.
+    /// Searches logfmt fields after a prefix and a few words:
+    /// `2026-03-17T21:02:23Z info request gateway=a status=403`.
     fn search_prefixed_fields(
         &mut self,
         text: &str,

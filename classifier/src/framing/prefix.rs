@@ -1,7 +1,7 @@
 //! The prefix of a log line: time, level, and the name of a server or a logger.
 //!
-//! Examples: `2026-03-17T21:02:23Z [weather] [info] `, `[E 2026-03-17 21:02:23,000 proxy.server] `, `Mar 17
-//! 21:02:23 host weather[812]: `, `2026-03-17T21:02:23Z stdout F `, `weather-1  | `.
+//! Examples: `2026-03-17T21:02:23Z [weather] [info] `, `[E 2026-03-17 21:02:23,000 proxy.server] `,
+//! `Mar 17 21:02:23 host weather[812]: `, `2026-03-17T21:02:23Z stdout F `, `weather-1  | `.
 
 use crate::time;
 
@@ -79,8 +79,8 @@ impl<'t> Prefix<'t> {
         read.map(|_| rest)
     }
 
-    /// Reads a bracket: `[info]`, `[weather]`, `[2026-03-17 21:02:23]`, `[E 2026-03-17 21:02:23,000
-    /// proxy.server]`.
+    /// Reads a bracket: `[info]`, `[weather]`, `[2026-03-17 21:02:23]`,
+    /// `[E 2026-03-17 21:02:23,000 proxy.server]`.
     fn read_bracket(&mut self, text: &'t str) -> Option<&'t str> {
         let (inside, rest) = text[1..].split_once(']')?;
         if inside.is_empty() || inside.len() > MAX_NAME_BYTES || inside.contains(['{', '"', '\n']) {

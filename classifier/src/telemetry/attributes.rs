@@ -343,7 +343,7 @@ fn is_name(value: &Value<'_>) -> bool {
     }
 }
 
-/// Parses the code of an attribute. Conventions require texts, so a quoted number does not count as quoted.
+/// Parses the code of an attribute. Conventions require texts, so a number in quotes is not marked as quoted.
 pub(crate) fn parse_code<'a>(value: &'a Value<'a>) -> Code<'a> {
     let number = match value {
         Value::Int(number) => Some(*number),

@@ -182,8 +182,8 @@ impl<'t> ToolItem<'t> {
         inner.is_object().then(|| Self { state: response, ..Self::new(inner, role, None) })
     }
 
-    /// Reads `{"type": "tool_call", "tool_call": {"mcpToolCall": {"args": {...}, "result": {"success":
-    /// {...}}}}}`.
+    /// Reads a tool call of Cursor:
+    /// `{"type": "tool_call", "tool_call": {"mcpToolCall": {"args": {...}, "result": {"success": {...}}}}}`.
     fn read_cursor_call(item: Json<'t>) -> Option<Self> {
         let (kind, call) = item.get("tool_call")?.fields().find(|(_, call)| call.get("args").is_some())?;
         let arguments = call.get("args").unwrap_or(Json::NULL);
