@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whom to believe, and what to show.
+/// The TLS options of the HTTP client.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ClientTlsArgs {
     /// Over https, trust these authorities (PEM) instead of the system's.

@@ -1,11 +1,11 @@
-//! `faultline demo`: `serve`, with a believable world that talks to it.
+//! `faultline demo` runs `serve`, and generates believable traffic for it.
 //!
-//! The world is the crate `demo`. A week of history is loaded into the data directory before any endpoint answers
-//! ([`history`]), as `ingest` does, so that metrics do not count it as traffic of now. Then live traffic is sent to the
-//! endpoints of the server, over HTTP and gRPC like everybody else's ([`live`], [`sender`]).
+//! The traffic comes from the world of the crate `demo`. A week of history is loaded into the data directory before any
+//! endpoint responds ([`history`]), as `ingest` does, so that metrics do not count it as current traffic. Then live
+//! traffic is sent to the endpoints of the server, over HTTP and gRPC like that of any client ([`live`], [`sender`]).
 //!
-//! What always holds: nothing is written into a directory that holds other data ([`directory`]); a second start loads
-//! only what is missing; an error of the generator is logged and never ends the server.
+//! Invariants: nothing is written into a directory that holds other data ([`directory`]); a second start loads only the
+//! missing history; an error of the generator is logged and never ends the server.
 
 mod batch;
 mod directory;
@@ -60,9 +60,9 @@ Exit codes:
   4  an address cannot be listened on
   5  stopped at once by a second signal, or not everything was drained in time";
 
-/// The directory unless another is named.
+/// The default data directory.
 const DATA_DIR: &str = "faultline-demo";
-/// The seed unless another is named.
+/// The default seed.
 const SEED: u64 = 7;
 
 /// Starts a server with an invented company's traffic: a week of history, then live.
@@ -97,7 +97,7 @@ enum Story {
     Incident,
 }
 
-/// The flags of `serve`, with a data directory of its own.
+/// The flags of `serve`, with a different default of the data directory.
 #[derive(Debug)]
 struct ServerArgs(serve::Arguments);
 
@@ -133,26 +133,26 @@ impl FromArgMatches for ServerArgs {
 }
 
 impl Arguments {
-    /// The flags of the server.
+    /// Returns the flags of the server.
     pub(crate) fn server(&self) -> &serve::Arguments {
         &self.server.0
     }
 }
 
-/// A rate that one process can send.
+/// Parses a rate that one process can send.
 fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text.trim().parse::<f64>().ok().filter(|rate| (0.01..=10_000.0).contains(rate));
     rate.ok_or_else(|| "give a rate between 0.01 and 10000, as in 20 or 0.5".to_owned())
 }
 
-/// A history that can be loaded in a few minutes at most.
+/// Parses the length of a history, which must be one that can be loaded within a few minutes.
 fn parse_history(text: &str) -> Result<Duration, String> {
     const MOST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
     let history = units::parse_duration(text)?;
     if history > MOST { Err("the history is 90d at most".to_owned()) } else { Ok(history) }
 }
 
-/// Runs until a signal comes.
+/// Runs until a signal requests a shutdown.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     exit_code::report_exit_error(start(arguments))
 }
@@ -168,7 +168,7 @@ fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     serve::serve(server, Some(&mut demo))
 }
 
-/// What `demo` adds to the server.
+/// The parts that `demo` adds to the server.
 struct Demo<'a> {
     arguments: &'a Arguments,
     seed: u64,

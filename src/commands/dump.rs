@@ -1,7 +1,7 @@
-//! `faultline dump`: what is stored, as NDJSON: for tests, scripts and trust.
+//! `faultline dump` prints stored rows as NDJSON, for tests, scripts and audits.
 //!
-//! Reads the data directory and nothing else, so that it works while a server is using it: everything that
-//! was answered with a yes before is in the output.
+//! It only reads the data directory, so it works while a server is using it, and its output has everything that was
+//! acknowledged before it started.
 
 use crate::cli::terminal;
 use crate::config::ConfigFileArg;
@@ -98,7 +98,7 @@ struct Printer {
     table: Table,
     lines: String,
     rows: u64,
-    /// Why printing stopped, if it did.
+    /// The error that stopped the printing, if any.
     failed: Option<anyhow::Error>,
 }
 

@@ -1,4 +1,4 @@
-//! `faultline health`: asks a server whether it takes requests; for probes where there is no curl.
+//! `faultline health` checks whether a server accepts requests, for probes where curl is not available.
 
 use crate::cli::terminal;
 use crate::client::{self, ClientTlsArgs, HttpClient, ServerAddress};
@@ -22,9 +22,9 @@ Exit codes:
   1  it does not, or it cannot be reached; stderr says why
   2  wrong usage";
 
-/// The longest time for a response: shorter than probes wait.
+/// The longest time for a response, which is shorter than the timeout of usual probes.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// The answer is a line.
+/// The maximum size of a response, which has one line.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 /// The path of the request.
 const PATH: &str = "/readyz";
@@ -46,7 +46,7 @@ fn server(text: &str) -> Result<ServerAddress, String> {
     ServerAddress::parse(text, DEFAULT_SERVER, PATH)
 }
 
-/// Asks, and says no with a reason.
+/// Requests the readiness of the server, and prints the response or the error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let probed = runtime.block_on(async { tokio::time::timeout(TIMEOUT, probe(arguments)).await });

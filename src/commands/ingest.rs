@@ -1,10 +1,10 @@
-//! `faultline ingest`: logs in bulk, into a data directory or to a running server, each line once.
+//! `faultline ingest` loads logs in bulk, into a data directory or to a running server, each line once.
 //!
-//! A thread reads and unpacks ([`reader`]), the text is cut into pieces of whole lines ([`chunks`]), several of them are
-//! on their way at once ([`mod@run`]), and a ledger remembers how far every file got ([`ledger`]).
+//! A thread reads and decompresses the inputs ([`reader`]), the text is split into chunks of whole lines ([`chunks`]),
+//! several chunks are in flight at once ([`mod@run`]), and a ledger records the progress of every file ([`ledger`]).
 //!
-//! What always holds: a line is stored once, however often a run is stopped, killed or repeated. What was acknowledged is
-//! in the ledger, or is sent again under the same key, and a key is stored once.
+//! Invariants: a line is stored once, however often a run is stopped, killed or repeated. A chunk that was acknowledged
+//! is either in the ledger or is sent again with the same idempotency key, and a key is stored once.
 
 mod chunks;
 mod destination;
@@ -80,11 +80,11 @@ Exit codes:
   3    the data directory cannot be used: unreadable, full, or in use by another process
   130  stopped by Ctrl-C or SIGTERM; stored lines are kept, and the same command continues";
 
-/// Stopped by a signal, as shells say it.
+/// The exit code of a command that a signal stopped, by the convention of shells.
 const INTERRUPTED: u8 = 130;
-/// The data directory cannot be used.
+/// The exit code if the data directory cannot be used.
 const DATA_DIRECTORY: u8 = 3;
-/// Nothing could be read.
+/// The exit code if nothing in the input could be read.
 const UNREADABLE_INPUT: u8 = 2;
 
 /// Loads log files in bulk, each line once.
@@ -160,14 +160,14 @@ impl Arguments {
         }
     }
 
-    /// Returns a hash of the defaults for lines that name no service, environment or dialect.
+    /// Returns a hash of the defaults for lines that do not name a service, an environment or a dialect.
     fn defaults_hash(&self) -> u128 {
         let dialect = self.dialect.map(Dialect::as_str);
         xxh3_128(format!("{:?} {:?} {dialect:?}", self.service, self.environment).as_bytes())
     }
 }
 
-/// Ingests all files.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     exit_code::report_exit_error(ingest(arguments))
 }
@@ -181,22 +181,22 @@ fn ingest(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     print_stdin_hint(arguments, &input_files);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    // Not inside of it: the tables wait on a runtime of their own.
+    // The target is opened outside of `block_on`, because the tables block on a runtime of their own.
     let target = {
         let _context = runtime.enter();
         IngestTarget::open(arguments)?
     };
-    // From here on a signal stops in an orderly way.
+    // From here on, a signal causes an orderly shutdown.
     let shutdown = runtime.block_on(async { ShutdownSignal::new() });
     let (result, target) = runtime.block_on(run_ingest(arguments, &input_files, target, &shutdown))?;
     target.close();
     let code = finish(arguments, &result, began.elapsed())?;
-    // A reader that waits for stdin must not keep the process.
+    // A reader that is blocked on stdin must not keep the process alive.
     runtime.shutdown_background();
     Ok(if input_files.errors.is_empty() { code } else { fail_if_success(code) })
 }
 
-/// A terminal that waits should say what for.
+/// Prints a hint if the command waits for lines from a terminal.
 fn print_stdin_hint(arguments: &Arguments, input_files: &InputFiles) {
     let reads_stdin = input_files.inputs.iter().any(crate::cli::input::Input::is_stdin);
     if !arguments.quiet && reads_stdin && io::stdin().is_terminal() {
@@ -236,7 +236,7 @@ fn random_id() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Prints the summary and the notes, and says how it went.
+/// Prints the summary and the notes, and returns the exit code.
 fn finish(arguments: &Arguments, result: &RunResult, took: Duration) -> anyhow::Result<ExitCode> {
     let report = &result.report;
     let summary = match arguments.format {
@@ -277,12 +277,12 @@ fn exit_code(result: &RunResult) -> ExitCode {
     }
 }
 
-/// A mistake among the arguments is one, however well the rest went.
+/// Turns success into failure. A mistake in the arguments is a failure, even if everything else was loaded.
 fn fail_if_success(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS { ExitCode::FAILURE } else { code }
 }
 
-/// `1,200 lines, 600 events in 0.2 s (6,000 lines/s)`.
+/// Formats the throughput: `1,200 lines, 600 events in 0.2 s (6,000 lines/s)`.
 fn throughput(report: &Report, took: Duration) -> String {
     let total = report.total();
     let rate = (total.lines() as f64 / took.as_secs_f64().max(0.001)) as u64;

@@ -1,4 +1,4 @@
-//! `faultline man`: the manual pages, made from the arguments themselves.
+//! `faultline man` writes the manual pages, which are generated from the definition of the arguments.
 
 use crate::commands::Cli;
 use anyhow::Context;

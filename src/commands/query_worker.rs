@@ -1,13 +1,13 @@
-//! `faultline query-worker`: a process that runs queries for a server, and is started by it.
+//! `faultline query-worker` is a process that runs queries for a server, which starts it.
 
 use crate::cli::terminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// What a library has to say is told by those who called it.
+/// The log filter. Errors of libraries are reported by their callers.
 const LEVEL: &str = "warn,buoyant_kernel=error,buoyant_kernel_engine=error,deltalake_core=error";
 
-/// Runs statements until the server closes our standard input.
+/// Runs statements until the server closes the standard input of this process.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

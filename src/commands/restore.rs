@@ -1,4 +1,4 @@
-//! `faultline restore`: a backup made a data directory again.
+//! `faultline restore` turns a backup into a data directory again.
 
 use crate::commands::backup;
 use crate::config::ConfigFileArg;
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     _config: ConfigFileArg,
 }
 
-/// Restores a backup: the same copy, the other way.
+/// Restores a backup, which is the same copy in the other direction.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     backup::copy(&arguments.from, &arguments.data_dir, None)
 }

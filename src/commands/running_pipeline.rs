@@ -1,4 +1,4 @@
-//! A data directory with the pipeline running on it: what `serve` and `ingest` have in common.
+//! A data directory with a running pipeline, as `serve` and `ingest` use it.
 
 use crate::cli::exit_code::ExitError;
 use crate::config::limits::IngestLimitArgs;
@@ -17,11 +17,11 @@ use store::maintenance::{self, FlushOptions, Maintenance, recent_calls};
 use store::wal::{Replay, Wal, WalOptions};
 use store::{DataDirectory, Table, codec, schema};
 
-/// So many rows are flushed without waiting for more bytes.
+/// The number of rows that are flushed without waiting for more bytes.
 const FLUSH_ROWS: u64 = 1 << 20;
-/// Calls that were counted before this long ago are not asked for any more; the pipeline knows its window exactly.
+/// The age of the oldest recent calls that are loaded at the start. The pipeline then applies its exact time window.
 const RECENT_CALLS_US: i64 = 5 * 60 * 1_000_000;
-/// Answers to requests with an `Idempotency-Key` are remembered for a day.
+/// The retention of responses to requests with an `Idempotency-Key`, which are remembered for at least a day.
 const RESPONSE_RETENTION: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// Returns the options of the tables.
@@ -36,7 +36,7 @@ fn table_options(storage: &StorageArgs) -> DeltaOptions {
     DeltaOptions { retention, grace: storage.vacuum_grace, clock: now }
 }
 
-/// Returns when rows are flushed.
+/// Returns the thresholds at which rows are flushed.
 fn flush_options(storage: &StorageArgs) -> FlushOptions {
     let bytes = usize::try_from(storage.flush_bytes).unwrap_or(usize::MAX);
     FlushOptions { bytes, rows: FLUSH_ROWS, age: storage.flush_after, log_bytes: storage.wal_bytes }
@@ -46,7 +46,7 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }
 
-/// The pipeline and the store of a data directory, and what was found in it at the start.
+/// The pipeline and the store of a data directory, with the counts from the start.
 pub(crate) struct RunningPipeline {
     pub(crate) pipeline: Pipeline,
     pub(crate) rules: Arc<Rules>,
@@ -54,14 +54,14 @@ pub(crate) struct RunningPipeline {
     pub(crate) replay: Replay,
     /// The size limit of the WAL.
     pub(crate) log_limit: u64,
-    /// Events that are stored, in the tables and in the log.
+    /// The number of stored events, in the tables and in the WAL.
     pub(crate) events: u64,
-    /// Those of them that were read back from the log.
+    /// The number of those events that were replayed from the WAL.
     pub(crate) replayed: u64,
 }
 
 impl RunningPipeline {
-    /// Opens the tables, reads the log back, and starts the pipeline.
+    /// Opens the tables, replays the WAL, and starts the pipeline.
     pub(crate) fn new(
         storage: &StorageArgs,
         limits: &IngestLimitArgs,
@@ -118,8 +118,8 @@ impl RunningPipeline {
     }
 }
 
-/// The tables, or why they cannot be opened. Then everything is still taken and kept in the log, and flushed when
-/// they can be.
+/// Opens the tables. If that fails, the server still accepts everything and keeps it in the WAL, and flushes it when
+/// the tables can be opened.
 fn open_delta(
     disk: &Arc<dyn Disk>,
     directory: &DataDirectory,
@@ -149,7 +149,7 @@ fn open_log(
         max_bytes: storage.wal_bytes,
         preamble: codec::preamble()?,
         schema: schema::VERSION,
-        // Should the log have been lost, none of its numbers is given again.
+        // If the WAL was lost, none of its sequence numbers is used again.
         first_sequence: delta.map_or(0, DeltaTables::newest) + 1,
         ..WalOptions::default()
     };

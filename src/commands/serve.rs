@@ -1,10 +1,9 @@
-//! `faultline serve`: the whole pipeline in one process, on loopback, with its data in one folder.
+//! `faultline serve` runs the whole pipeline in one process, on loopback, with its data in one folder.
 //!
 //! This module only connects the parts: the data directory, the WAL, the pipeline, the listeners, and the shutdown.
 //!
-//! What always holds: `endpoints.json` is written when every listener is bound, and gone when the process has
-//! ended well; a stop drains what was begun; whatever keeps it from starting is one sentence on stderr and an
-//! exit code of its own.
+//! Invariants: `endpoints.json` is written when every listener is bound, and removed when the process ends normally; a
+//! stop finishes the requests in progress; an error that prevents the start is one sentence on stderr and an exit code.
 
 mod address;
 mod authentication;
@@ -172,12 +171,12 @@ impl Arguments {
         self.query_limits.validate()
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Whether the listeners speak TLS.
+    /// Returns true when the listeners use TLS.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.tls_args.is_given()
     }
@@ -193,12 +192,12 @@ impl Arguments {
     }
 }
 
-/// What another command adds to a server.
+/// The part that another command adds to a server.
 pub(crate) trait Companion {
-    /// Works on the data directory before the server opens it. An error ends the start.
+    /// Prepares the data directory before the server opens it. An error ends the start.
     fn prepare(&mut self, directory: &DataDirectory, runtime: &Runtime) -> anyhow::Result<()>;
 
-    /// Begins its work beside the server, whose endpoints are served from now on.
+    /// Starts the work that runs beside the server, whose endpoints are served from now on.
     fn start(
         &mut self,
         endpoints: &Endpoints,
@@ -213,7 +212,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     exit_code::report_exit_error(serve(arguments, None))
 }
 
-/// Runs the server, and beside it what another command adds.
+/// Runs the server together with the companion of another command.
 pub(crate) fn serve(
     arguments: &Arguments,
     mut companion: Option<&mut dyn Companion>,
@@ -279,13 +278,13 @@ pub(crate) fn serve(
     let code = finish(&pipeline, &endpoints, &directory, drained);
     traces.shutdown();
     drop(lock);
-    // Connections that would not end must not keep the process.
+    // Connections that do not end must not keep the process alive.
     runtime.shutdown_background();
     Ok(code)
 }
 
-/// Writes `endpoints.json`. A full disk must not keep a server from its stored data: it starts, rejects requests, and accepts
-/// them when there is space.
+/// Writes `endpoints.json`. A full disk must not keep a server from its stored data: the server starts, rejects ingest
+/// requests, and accepts them when there is space.
 fn write_endpoints_file(endpoints: &Endpoints, directory: &DataDirectory) -> Result<(), ExitError> {
     match endpoints.write(directory) {
         Err(error @ DirectoryError::Full { .. }) => {
@@ -307,7 +306,7 @@ struct EndpointServices {
     stopping: watch::Sender<bool>,
 }
 
-/// The listeners, which are bound and not served yet.
+/// The listeners, which are bound but not served yet.
 struct Listeners {
     grpc: Option<Listener>,
     http: Option<Listener>,

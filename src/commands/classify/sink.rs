@@ -1,7 +1,7 @@
-//! Takes what the classifier finds: counts it, and turns it into output.
+//! The sink of the classifier: it counts the results, and turns them into output.
 //!
-//! What always holds: a record that yields a thousand events with large attributes is written as it goes, so
-//! what is held back stays small.
+//! Invariant: a record that yields a thousand events with large attributes is written in parts, so the pending output
+//! stays small.
 
 use super::stats::RunStats;
 use super::summary::Summary;
@@ -9,19 +9,19 @@ use crate::cli::terminal;
 use classifier::{Call, Event, Sink, TimeSource, UnrecognizedReason};
 use std::io;
 
-/// Output is written once this much has gathered.
+/// The number of pending bytes at which output is written.
 const FLUSH_BYTES: usize = 256 << 10;
 
 /// The destination of events.
 pub(super) enum Output {
-    /// To stdout, one a line.
+    /// Events are printed to stdout, one per line.
     Events {
-        /// Output that is not written yet.
+        /// The output that is not written yet.
         pending: String,
-        /// One event.
+        /// The buffer for one event.
         event: String,
     },
-    /// Into tables.
+    /// Events are counted for the summary.
     Summary(Box<Summary>),
 }
 
@@ -31,15 +31,15 @@ impl Output {
     }
 }
 
-/// Counts what is found, and passes it on.
+/// Counts the results of the classifier, and passes events to the output.
 pub(super) struct EventSink {
-    /// The line being classified, counted from 1.
+    /// The number of the current line, from 1.
     pub(super) line: u64,
     pub(super) stats: RunStats,
     pub(super) output: Output,
-    /// Unreadable lines that are still to be reported; never more than are reported in full.
+    /// The unreadable lines that are still to be reported; there are never more than are reported in full.
     unreadable: Vec<(u64, UnrecognizedReason)>,
-    /// A sink cannot fail, so a failure to write waits here until it is asked for.
+    /// A failed write. The methods of a sink cannot return errors, so it is kept here until the next `flush`.
     failure: Option<io::Error>,
 }
 
@@ -48,7 +48,7 @@ impl EventSink {
         Self { line: 0, stats: RunStats::default(), output, unreadable: Vec::new(), failure: None }
     }
 
-    /// Writes the events that wait. Also fails when a write before this one did.
+    /// Writes the pending events. It also fails if an earlier write failed.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.failure.take().map_or(Ok(()), Err)?;
         if let Output::Events { pending, .. } = &mut self.output
@@ -60,7 +60,7 @@ impl EventSink {
         Ok(())
     }
 
-    /// True when lines are to be reported.
+    /// Returns true when there are unreadable lines to report.
     pub(super) fn has_reports(&self) -> bool {
         !self.unreadable.is_empty()
     }

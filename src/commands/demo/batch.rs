@@ -1,10 +1,10 @@
-//! Signals of the world, packed into the bodies of requests: lines, spans and log records each by themselves.
+//! Packs the signals of the world into request bodies: lines, spans and log records separately.
 
 use bytes::Bytes;
 use collector::receivers::envelopes::LINES;
 use demo::{Signal, SignalBody};
 
-/// What a request holds.
+/// The kind of signals in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Lines,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Lines, Self::Spans, Self::Logs];
 
-    /// The path of such a request over HTTP.
+    /// Returns the path of such a request over HTTP.
     pub(super) const fn path(self) -> &'static str {
         match self {
             Self::Lines => "/v1/envelopes",
@@ -24,7 +24,7 @@ impl Kind {
         }
     }
 
-    /// The path of such a request over gRPC; lines have none.
+    /// Returns the path of such a request over gRPC, or `None` for lines.
     pub(super) const fn grpc_path(self) -> Option<&'static str> {
         match self {
             Self::Lines => None,
@@ -48,7 +48,7 @@ pub(super) struct Batch {
     pub(super) body: Bytes,
 }
 
-/// Packs signals into requests of about so many bytes at most.
+/// Packs signals into request bodies. A body is closed once it has `most_bytes` bytes or more.
 pub(super) fn pack(signals: Vec<Signal>, most_bytes: usize) -> Vec<Batch> {
     let mut open: [Vec<u8>; 3] = Default::default();
     let mut batches = Vec::new();

@@ -1,4 +1,4 @@
-//! The data directory of the demo: `demo.json` in it says that its data is invented, and how far the history reaches.
+//! The data directory of the demo. `demo.json` in it marks its data as invented, and records the end of the history.
 
 use crate::cli::exit_code::ExitError;
 use serde::{Deserialize, Serialize};
@@ -9,26 +9,26 @@ use store::{DataDirectory, DirectoryError};
 
 /// The file that marks a directory as the demo's.
 const FILE: &str = "demo.json";
-/// What every data directory begins with: a lock, and an empty folder.
+/// The entries that every data directory has from the start: a lock, and an empty folder.
 const LOCK: &str = "LOCK";
 const WAL: &str = "wal";
 
-/// What is kept in the file.
+/// The contents of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DemoState {
     /// The seed of the world.
     pub(super) seed: u64,
-    /// The time up to which there is traffic, in microseconds since 1970.
+    /// The time up to which traffic was generated, in microseconds since 1970.
     pub(super) loaded_until: i64,
 }
 
 impl DemoState {
-    /// Reads the state; none when there is none that can be read.
+    /// Reads the state. Returns `None` if there is none, or none that can be read.
     pub(super) fn read(directory: &DataDirectory) -> Option<Self> {
         serde_json::from_slice(&fs::read(directory.path().join(FILE)).ok()?).ok()
     }
 
-    /// Writes the state, whole or not at all.
+    /// Writes the state atomically.
     pub(super) fn write(self, directory: &DataDirectory) -> Result<(), ExitError> {
         let text = serde_json::to_vec(&self).map_err(ExitError::data_directory)?;
         let written: Result<(), DirectoryError> = directory.write(&directory.path().join(FILE), &text);
@@ -36,9 +36,9 @@ impl DemoState {
     }
 }
 
-/// Refuses a directory that holds something that is not the demo's.
+/// Rejects a directory that holds data of something other than the demo.
 pub(super) fn check(path: &Path) -> Result<(), ExitError> {
-    // Missing is fine, and what else is wrong is said by whoever opens it.
+    // A missing directory is fine, and any other error is reported when the directory is opened.
     let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
     let mut foreign = None;
     for entry in entries.flatten() {

@@ -1,10 +1,10 @@
-//! The history: loaded into the data directory by a pipeline of its own, before the server opens the directory.
+//! The history, which is loaded into the data directory by a separate pipeline before the server opens the directory.
 //!
-//! Requests go to the routes of the receivers in this process, so that they are read like everybody else's; only the
-//! socket is missing.
+//! Requests go to the routes of the receivers within this process, so that they are handled like those of any client;
+//! only the socket is missing.
 //!
-//! What always holds: the history ends at the moment at which loading began, and begins where the newest stored event
-//! ends, if there is one. Stopped half-way, the next start goes on from there.
+//! Invariants: the history ends at the time at which loading began, and begins at the newest stored event, if there is
+//! one. If loading is interrupted, the next start continues it.
 
 use super::batch::{self, Batch};
 use crate::cli::terminal::{self, format_count};
@@ -30,36 +30,36 @@ use store::{DataDirectory, Table};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// Calls a second at an average hour of a working day.
+/// The number of calls a second in an average hour of a working day.
 const CALLS_PER_SECOND: f64 = 0.6;
-/// In the last hour of the history there are at least as many as live, so that the present begins without a step; but
-/// never more than this.
+/// In the last hour, the history has at least the call rate of the live traffic, so that the rate does not jump at its
+/// end. This is the maximum of that rate.
 const MOST_IN_LAST_HOUR: f64 = 3.0;
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3_600 * SECOND;
-/// What is generated at a time.
+/// The length of the time span that is generated at once.
 const BLOCK: i64 = 10 * 60 * SECOND;
-/// Bytes of a request, and requests on their way at once.
+/// The size of a request, and the number of concurrent requests.
 const BATCH_BYTES: usize = 256 << 10;
 const MAX_IN_FLIGHT: usize = 4;
-/// A pipeline that has no room is tried again for this long.
+/// The time for which a request is retried when the pipeline has no capacity, and the pause between two attempts.
 const RETRY_FOR: Duration = Duration::from_secs(30);
 const RETRY_AFTER: Duration = Duration::from_millis(100);
-/// A gap that is shorter than this is not worth filling.
+/// The shortest gap that is filled.
 const SHORTEST_GAP: i64 = SECOND;
 
 const BAR: &str = "{msg} [{bar:30}] {percent} % of {human_len} calls, {eta} left";
 
-/// What is to be loaded.
+/// The parameters of the history.
 pub(super) struct Plan {
     pub(super) world: World,
-    /// How far back the history reaches.
+    /// The length of the history.
     pub(super) length: Duration,
-    /// Calls a second of the live traffic that follows.
+    /// The number of calls a second in the live traffic that follows.
     pub(super) rate: f64,
 }
 
-/// A span of time and its calls.
+/// A time span and the number of its calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Block {
     from: i64,
@@ -68,7 +68,7 @@ struct Block {
 }
 
 impl Plan {
-    /// Returns the blocks from one time to another, in their order.
+    /// Returns the blocks between two times, in order.
     fn blocks(&self, from: i64, to: i64) -> Vec<Block> {
         let mut blocks = Vec::new();
         let (mut at, mut fraction) = (from, 0.0);
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// Loads what is missing; returns the time up to which there is traffic now.
+/// Loads the missing history. Returns the time up to which there is traffic now.
 pub(super) fn load(
     plan: &Plan,
     loaded_until: i64,
@@ -151,7 +151,7 @@ async fn send_all(plan: &Plan, blocks: &[Block], store: &RunningPipeline) -> any
             }
             tasks.spawn(post(service.clone(), batch));
         }
-        // What follows after the end is left to the live traffic.
+        // Signals after the end of the history are left to the live traffic.
         later.retain(|signal: &Signal| signal.micros < end);
         bar.inc(block.calls);
     }
@@ -162,7 +162,7 @@ async fn send_all(plan: &Plan, blocks: &[Block], store: &RunningPipeline) -> any
     Ok(records)
 }
 
-/// Returns the signals of a block by time, and keeps those that come after it for the next.
+/// Returns the signals of a block in order of time, and keeps later ones in `later` for the next block.
 fn play(plan: &Plan, block: &Block, later: &mut Vec<Signal>) -> Vec<Signal> {
     let mut signals = std::mem::take(later);
     plan.world.calls(block.from, block.to, block.calls, &mut signals);
@@ -178,7 +178,7 @@ async fn finish_one(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<(
     }
 }
 
-/// Posts a batch, again and again while there is no room for it.
+/// Posts a batch, and retries it while the pipeline has no capacity for it.
 async fn post(service: TowerToHyperService<axum::Router>, batch: Batch) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
@@ -200,7 +200,7 @@ async fn post(service: TowerToHyperService<axum::Router>, batch: Batch) -> anyho
     }
 }
 
-/// A bar that is drawn only on a terminal.
+/// Returns a progress bar, which is drawn only on a terminal.
 fn progress_bar(blocks: &[Block]) -> ProgressBar {
     let bar = ProgressBar::new(blocks.iter().map(|block| block.calls).sum());
     let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     const DAY: i64 = 24 * HOUR;
-    /// A Monday at midnight.
+    /// The time of a Monday at midnight.
     const MONDAY: i64 = 1_793_577_600 * SECOND;
 
     fn plan() -> Plan {

@@ -1,6 +1,6 @@
-//! The live traffic: several times a second the world is asked what has happened since, and that is sent.
+//! The live traffic: several times a second, the signals that the world has generated since the last time are sent.
 //!
-//! What always holds: an error is logged once, and again only after something has arrived in between; nothing is sent
+//! Invariants: an error is logged once, and again only after a request has succeeded in between; no signal is sent
 //! before its time.
 
 use super::batch;
@@ -14,37 +14,37 @@ use store::DataDirectory;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 const TICK: Duration = Duration::from_millis(250);
-/// After a longer pause, such as a laptop's sleep, what was missed is left out.
+/// The longest time span to catch up on. After a longer pause, such as a laptop's sleep, the rest is skipped.
 const LONGEST_GAP_US: i64 = 5_000_000;
-/// How often the state is written.
+/// The interval at which the state is written.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The generator beside the server.
+/// The generator of live traffic, which runs beside the server.
 pub(super) struct LiveTraffic {
     pub(super) world: World,
-    /// When the incident starts, if there is one.
+    /// The start of the incident, if there is one.
     pub(super) incident_at: Option<i64>,
-    /// Calls a second.
+    /// The number of calls a second.
     pub(super) rate: f64,
     pub(super) state: DemoState,
     pub(super) directory: DataDirectory,
     pub(super) sender: Sender,
 }
 
-/// What is waiting, and what was said.
+/// The pending signals, and the state of the output.
 #[derive(Default)]
 struct Progress {
-    /// Signals whose time has not come.
+    /// The signals that are not due yet.
     waiting: Vec<Signal>,
-    /// The part of a call that is still owed.
+    /// The fraction of a call that is carried over to the next tick.
     fraction: f64,
     steps_told: usize,
     is_failing: bool,
 }
 
 impl LiveTraffic {
-    /// Sends until the server stops.
+    /// Sends traffic until the server stops.
     pub(super) async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut tick = interval(TICK);
@@ -70,7 +70,7 @@ impl LiveTraffic {
         self.save();
     }
 
-    /// Returns the signals whose time has come, and goes on from there.
+    /// Generates signals up to `now`, and returns those that are due.
     fn due(&mut self, now: i64, progress: &mut Progress) -> Vec<Signal> {
         let from = self.state.loaded_until.max(now - LONGEST_GAP_US).min(now);
         progress.fraction += self.rate * (now - from) as f64 / 1e6;
@@ -110,7 +110,8 @@ impl LiveTraffic {
         }
     }
 
-    /// Without the state the next start asks the tables, so a disk that refuses is no reason to stop.
+    /// Writes the state. A failure is not fatal, because without the state the next start reads the end of the history
+    /// from the tables.
     fn save(&self) {
         if let Err(error) = self.state.write(&self.directory) {
             tracing::debug!("the state of the demo is not written: {error}");

@@ -1,7 +1,7 @@
 //! Sends the live traffic to the server's own endpoints: lines over HTTP, spans and log records over gRPC.
 //!
-//! gRPC is framed by hand over hyper's HTTP/2 client, which the program has anyway: a unary call is five bytes and a
-//! message, and its status is a header or a trailer. A generated client would add nothing but build time.
+//! gRPC is framed by hand over hyper's HTTP/2 client, which the program needs anyway: a unary call consists of five
+//! bytes and a message, and its status is a header or a trailer. A generated client would only add build time.
 
 use super::batch::{Batch, Kind};
 use crate::client;
@@ -18,9 +18,9 @@ use hyper_util::rt::TokioExecutor;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// An answer takes no longer than this.
+/// The longest time for a response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Answers are short.
+/// The maximum size of a response; responses are short.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// The prefix of a gRPC message that is not compressed.
 const NOT_COMPRESSED: u8 = 0;
@@ -55,7 +55,7 @@ impl Sender {
         })
     }
 
-    /// Sends a batch; `Ok` means that it was taken. What has no endpoint is left out.
+    /// Sends a batch. `Ok` means that it was accepted. A batch whose endpoint is off is dropped.
     pub(super) async fn send(&self, batch: &Batch) -> anyhow::Result<()> {
         let sent = async {
             match (self.grpc.zip(batch.kind.grpc_path()), self.http) {
@@ -72,9 +72,10 @@ impl Sender {
         let request = Request::post(&url).header(CONTENT_TYPE, batch.kind.content_type());
         let response = self.request(&self.http_client, request, batch.body.clone()).await?;
         let status = response.status();
-        // 400 for lines means that they were read, and that none of them is a record: noise is a part of every log.
+        // For lines, 400 means that they were processed and that none of them is a record; every log contains such
+        // noise.
         if status.is_success() || (batch.kind == Kind::Lines && status == StatusCode::BAD_REQUEST) {
-            // Read to its end, so that the connection can be used again.
+            // The response is read to its end so that the connection can be reused.
             Limited::new(response.into_body(), MAX_RESPONSE_BYTES)
                 .collect()
                 .await
@@ -118,7 +119,7 @@ impl Sender {
     }
 }
 
-/// The address at which this process reaches a listener, which may listen on all addresses.
+/// Returns the address at which this process reaches a listener, which may listen on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -132,7 +133,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// What to do about an answer that is not obvious.
+/// Returns the remedy for a status, if it is not obvious.
 fn remedy(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {

@@ -1,4 +1,4 @@
-//! What a person sees when the demo is ready: the page to open, and three commands to try.
+//! The text that is printed when the demo is ready: the page to open, and commands to try.
 
 use crate::cli::terminal::sanitize;
 use crate::commands::serve::Endpoints;
@@ -32,7 +32,7 @@ pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path) -
     text
 }
 
-/// The directory as it is written in a command.
+/// Returns the directory, quoted for a shell.
 fn quoted(data_dir: &Path, default_dir: &Path) -> String {
     if data_dir == default_dir {
         return default_dir.display().to_string();

@@ -1,12 +1,12 @@
-//! Cuts a text into pieces of whole lines, each small enough for one request.
+//! Splits a text into chunks of whole lines, each small enough for one request.
 //!
-//! What always holds:
-//! - Where pieces end depends on where the first one begins and on the text, and not on how far the text reaches, but for
-//!   the pieces at its end. Those say so ([`Chunk::plan`]), so that it can be written down before they are sent: when
-//!   the text has grown by the next time, the same pieces are cut once more and known for the same.
-//! - Every line is in one piece. The last line of a text may lack its newline; it is a piece of its own.
-//! - A line that is too long to be read costs no more memory than any other: its beginning is sent, so that it is
-//!   refused and counted where all lines are, and the rest is passed over.
+//! Invariants:
+//! - The ends of chunks depend on the start of the first chunk and on the text, but not on the length of the text,
+//!   except for the chunks at its end. Those carry a plan ([`Chunk::plan`]), which is recorded before they are sent:
+//!   when the text has grown by the next run, the same chunks are split off again, and the destination recognizes them.
+//! - Every line is in one chunk. The last line of a text may lack its newline; it is a chunk of its own.
+//! - A line that is too long to be read needs no more memory than any other: its beginning is sent, so that it is
+//!   rejected and counted where all lines are, and the rest is skipped.
 
 use super::hashing_reader::{HashedOffset, HashingReader};
 use crate::cli::input::LINE_SLACK;
@@ -15,17 +15,17 @@ use memchr::{memchr, memrchr};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 
-/// A piece is as many whole lines as fit into this.
+/// The size of a chunk, which is filled with as many whole lines as fit.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Whole lines on their way.
+/// Whole lines to be sent in one request.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) body: Bytes,
     pub(super) span: ChunkSpan,
-    /// The number of its first line in the text.
+    /// The number of the chunk's first line in the text.
     pub(super) first_line: u64,
-    /// To be written down before the piece is sent.
+    /// The plan that must be recorded before the chunk is sent.
     pub(super) plan: Option<TailPlan>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct ChunkSpan {
     /// The start of the chunk, which is the start of a line.
     pub(super) start: HashedOffset,
     pub(super) end: HashedOffset,
-    /// It is the last line of the text and has no newline.
+    /// True if the chunk is the last line of the text and has no newline.
     pub(super) is_tail: bool,
 }
 
@@ -44,32 +44,32 @@ pub(super) struct ChunkSpan {
 pub(super) struct TailPlan {
     /// The end of the last whole line.
     pub(super) lines: u64,
-    /// The end of the text: the same, or after a last line without a newline.
+    /// The end of the text: the same position, or the one after a last line without a newline.
     pub(super) end: u64,
 }
 
-/// Sizes, which tests choose smaller.
+/// The sizes of chunks and lines. Tests use smaller ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkSizes {
     pub(super) chunk: usize,
-    /// More of a line is not kept.
+    /// The maximum number of bytes that are kept of a line.
     pub(super) line: usize,
 }
 
 impl Default for ChunkSizes {
     fn default() -> Self {
-        // One more than could be read, so that it is refused for its length.
+        // One byte more than the limit, so that the line is rejected for its length.
         Self { chunk: CHUNK_BYTES, line: classifier::Limits::default().line_bytes + LINE_SLACK + 1 }
     }
 }
 
-/// A text as pieces.
+/// Splits a text into chunks.
 pub(super) struct Chunker<R> {
     reader: HashingReader<R>,
     sizes: ChunkSizes,
-    /// What earlier runs may have sent.
+    /// The plans of earlier runs, whose chunks may have been sent.
     planned: Vec<TailPlan>,
-    /// What is there does not wait for more.
+    /// True if whole lines in the buffer are returned without waiting for more.
     is_streaming: bool,
 }
 
@@ -78,7 +78,7 @@ impl<R: Read> Chunker<R> {
         Self { reader, sizes, planned, is_streaming: false }
     }
 
-    /// Of a source that makes us wait: what it gives is handed on as it comes.
+    /// Creates a chunker for a source that can block: whole lines are returned as they arrive.
     pub(super) fn streaming(reader: HashingReader<R>, sizes: ChunkSizes) -> Self {
         Self { is_streaming: true, ..Self::new(reader, sizes, Vec::new()) }
     }
@@ -87,11 +87,11 @@ impl<R: Read> Chunker<R> {
         &self.reader
     }
 
-    /// The next piece.
+    /// Returns the next chunk.
     pub(super) fn next(&mut self) -> Option<Chunk> {
         let is_early = self.fill();
         let is_end = self.reader.buffer().len() < self.sizes.chunk && !is_early;
-        // In this order, since it is that of the runs that planned them.
+        // The order of these checks is that of the runs that recorded the plans.
         if let Some(length) = self.planned_tail() {
             return Some(self.tail(length));
         }
@@ -109,7 +109,8 @@ impl<R: Read> Chunker<R> {
         }
     }
 
-    /// Reads as much as a piece may hold; true when whole lines are there and should not wait for more.
+    /// Fills the buffer up to the size of a chunk. Returns true when whole lines are available and should not wait for
+    /// more.
     fn fill(&mut self) -> bool {
         while self.reader.buffer().len() < self.sizes.chunk && !self.reader.has_ended() {
             self.reader.fill_once(self.sizes.chunk);
@@ -121,7 +122,7 @@ impl<R: Read> Chunker<R> {
         false
     }
 
-    /// How far into the buffer the whole lines reach that an earlier run may have sent as its last piece.
+    /// Returns the length of the whole lines in the buffer that an earlier run may have sent as its last chunk.
     fn planned_lines(&self) -> Option<usize> {
         let lengths = self.planned.iter().filter_map(|plan| {
             let length = usize::try_from(plan.lines.checked_sub(self.reader.position())?).ok()?;
@@ -131,8 +132,8 @@ impl<R: Read> Chunker<R> {
         lengths.min()
     }
 
-    /// How long the line is that an earlier run may have sent without its newline, if it has one now. At the end of the
-    /// text it is the same piece anyway.
+    /// Returns the length of the line that an earlier run may have sent without its newline, if the line now has one.
+    /// At the end of the text it is the same chunk in any case.
     fn planned_tail(&mut self) -> Option<usize> {
         let Self { reader, sizes, planned, .. } = self;
         let here = planned.iter().filter(|plan| plan.lines == reader.position() && plan.end > plan.lines);
@@ -148,7 +149,8 @@ impl<R: Read> Chunker<R> {
         })
     }
 
-    /// No newline within a piece: one long line, whole or not, or the last one.
+    /// Returns the chunk at a position where no newline follows within a chunk: a long line, whole or truncated, or the
+    /// last one.
     fn long_line(&mut self) -> Option<Chunk> {
         self.reader.fill(self.sizes.line);
         let buffer = self.reader.buffer();
@@ -158,7 +160,7 @@ impl<R: Read> Chunker<R> {
         if buffer.len() >= self.sizes.line {
             return self.oversized_line();
         }
-        // Half a line of a file that could not be read on is no line.
+        // If the file could not be read further, the incomplete line is not sent.
         let length = buffer.len();
         if self.reader.error().is_some() {
             return None;
@@ -169,7 +171,7 @@ impl<R: Read> Chunker<R> {
         Some(chunk)
     }
 
-    /// Keeps the beginning of a line, and passes over the rest.
+    /// Keeps the beginning of a line, and skips the rest.
     fn oversized_line(&mut self) -> Option<Chunk> {
         let (start, first_line) = (self.reader.offset(), self.reader.lines() + 1);
         let body = self.reader.take(self.sizes.line);
@@ -182,7 +184,7 @@ impl<R: Read> Chunker<R> {
         Some(Chunk { body, span: ChunkSpan { start, end, is_tail }, first_line, plan })
     }
 
-    /// What is to be written down when the whole lines of a text end this far into the buffer.
+    /// Returns the plan to record when the whole lines of the text end this far into the buffer.
     fn plan(&self, length: usize) -> TailPlan {
         let at = |length: usize| self.reader.position() + length as u64;
         let is_truncated = self.reader.error().is_some();
@@ -196,7 +198,7 @@ impl<R: Read> Chunker<R> {
         Chunk { body, span: ChunkSpan { start, end: self.reader.offset(), is_tail: false }, first_line, plan }
     }
 
-    /// A line without its newline, which is passed over if it is there.
+    /// Returns a line without its newline, which is skipped if it is there.
     fn tail(&mut self, length: usize) -> Chunk {
         let mut chunk = self.chunk(length, None);
         chunk.span.is_tail = true;

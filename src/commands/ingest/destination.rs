@@ -1,7 +1,7 @@
-//! Where pieces go: into the pipeline of a data directory, or to a server. Both answer alike.
+//! The destinations of chunks: the pipeline of a data directory, or a server. Both respond in the same way.
 //!
-//! What always holds: a piece is tried again under the same key, so that it is stored once however often it is sent;
-//! whoever says "later" is asked again after the time it names, until nothing at all has been taken for too long.
+//! Invariants: a chunk is retried with the same idempotency key, so that it is stored once however often it is sent; a
+//! temporary rejection is retried after the time that it names, until nothing has been accepted for too long.
 
 mod parts;
 pub(super) mod server;
@@ -15,54 +15,55 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A directory's log makes room by itself or not at all, so nobody waits for it as long as for a server.
+/// The maximum time without progress for a data directory. Its WAL frees space by itself or not at all, so a long wait,
+/// as for a server, would not help.
 const DIRECTORY_GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 
-/// Why a piece was not taken.
+/// The reason why a chunk was not accepted.
 #[derive(Debug)]
 pub(super) enum DeliveryError {
-    /// It may be taken later.
+    /// The chunk may be accepted later.
     Retry {
         after: Duration,
         reason: String,
-        /// Somebody has to do something about it: a disk is full, or fails.
+        /// True if an operator must act, because a disk is full or fails.
         needs_operator: bool,
     },
-    /// Nobody was there to take it, or somebody else.
+    /// The destination could not be reached, or something other than Faultline responded.
     Unreachable { reason: String },
-    /// It is too much at once.
+    /// The chunk is too large for one request.
     TooLarge { reason: String },
-    /// Its key is known for another piece: one that ends in the same place and begins elsewhere.
+    /// The key was used for another chunk: one that ends in the same place and begins elsewhere.
     KeyReused { reason: String },
-    /// It will not be taken.
+    /// The chunk will not be accepted.
     Permanent { reason: String },
 }
 
-/// The end of a run: a piece could not be delivered.
+/// The reason for the end of a run: a chunk could not be delivered.
 #[derive(Debug, Clone)]
 pub(super) struct RunFailure {
     pub(super) reason: String,
-    /// The data directory is the reason, rather than a server.
+    /// True if the problem is the data directory rather than a server.
     pub(super) is_directory: bool,
 }
 
-/// Who takes pieces.
+/// The destination of chunks.
 pub(super) enum Destination {
     Directory(Pipeline),
     IngestServer(Box<IngestServer>),
 }
 
-/// Delivers pieces, as often as it takes.
+/// Delivers chunks, with retries.
 pub(super) struct Delivery {
     destination: Destination,
     defaults: Defaults,
-    /// How long to go on without anything being taken.
+    /// The time without any accepted chunk after which the run fails.
     give_up_after: Duration,
-    /// When something was last taken.
+    /// The time at which a chunk was last accepted.
     last_success: Mutex<Option<Instant>>,
-    /// Why nothing is taken since, as far as somebody has to do something about it.
+    /// The problem that an operator must solve, if chunks have been rejected because of one since the last success.
     operator_problem: Mutex<Option<String>>,
-    /// Somebody has answered, be it with a no.
+    /// True if the destination has responded, even if only with a rejection.
     has_responded: AtomicBool,
 }
 
@@ -82,7 +83,7 @@ impl Delivery {
         }
     }
 
-    /// Delivers a piece; when this returns `Ok`, it is durable. Never says that it may be taken later.
+    /// Delivers a chunk; when this returns `Ok`, the chunk is durable. It never returns [`DeliveryError::Retry`].
     pub(super) async fn deliver(
         &self,
         body: Bytes,
@@ -96,7 +97,8 @@ impl Delivery {
                     self.record_success();
                     return Ok(answer);
                 }
-                // A run without our ledger has cut the text in other places. Rather store lines twice than not at all.
+                // A run without this ledger has split the text in other places. Storing lines twice is better than
+                // losing them.
                 Err(DeliveryError::KeyReused { .. }) if !has_content_key => {
                     has_content_key = true;
                     key = format!("{key}{:032x}", xxhash_rust::xxh3::xxh3_128(&body));
@@ -107,7 +109,7 @@ impl Delivery {
                     | DeliveryError::Permanent { .. }
                     | DeliveryError::KeyReused { .. }),
                 ) => return Err(error),
-                // Whoever was never there will hardly come: an address may be wrong.
+                // A server that has never responded is unlikely to appear: its address may be wrong.
                 Err(DeliveryError::Unreachable { reason }) if !self.has_responded.load(Ordering::Relaxed) => {
                     return Err(DeliveryError::Permanent { reason });
                 }
@@ -170,18 +172,18 @@ impl Delivery {
         }
     }
 
-    /// What somebody should do something about: others are told no because of it, in words that say less.
+    /// Returns the problem that an operator must solve. Other rejections that it causes are less specific.
     fn operator_reason(&self) -> Option<String> {
         self.operator_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How long nothing has been taken while this piece was waiting.
+    /// Returns the time for which nothing has been accepted while this chunk was waiting.
     fn idle_since(&self, began: Instant) -> Duration {
         let last = *self.last_success.lock().unwrap_or_else(PoisonError::into_inner);
         last.map_or(began, |last| last.max(began)).elapsed()
     }
 
-    /// What a no that is final means for the run.
+    /// Returns the failure of the run for a permanent error.
     pub(super) fn run_failure(&self, error: DeliveryError) -> RunFailure {
         let (DeliveryError::Retry { reason, .. }
         | DeliveryError::Unreachable { reason }

@@ -1,7 +1,7 @@
-//! The unpacked bytes of an input, with their place and the hash of everything before it.
+//! A reader of the decompressed bytes of an input, with their position and the hash of everything before it.
 //!
-//! What always holds: `position`, `hash` and `lines` speak of the same bytes, those that were taken; what is in the buffer
-//! is read and not taken yet.
+//! Invariant: `position`, `hash` and `lines` describe the same bytes, those that were taken; the bytes in the buffer
+//! are read and not taken yet.
 
 use bytes::{Bytes, BytesMut};
 pub(super) use collector::ContentHash;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// As much of a first line as files are told apart by.
+/// The maximum number of bytes of the first line that identify a file.
 const FIRST_LINE_BYTES: usize = 4 << 10;
-/// How much is passed over at once.
+/// The number of bytes that are skipped at once.
 const SKIP_BYTES: usize = 256 << 10;
 
-/// A place in a text: how many bytes are before it, and their hash.
+/// A position in a text: the number of bytes before it, and their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HashedOffset {
     pub(super) position: u64,
@@ -22,22 +22,22 @@ pub(super) struct HashedOffset {
 }
 
 impl HashedOffset {
-    /// The beginning of every text.
+    /// Returns the start of a text.
     pub(super) fn start() -> Self {
         Self { position: 0, hash: ContentHash(xxh3_128(&[])) }
     }
 }
 
-/// A text that is being read.
+/// A reader of a text.
 pub(super) struct HashingReader<R> {
     reader: R,
     buffer: BytesMut,
     position: u64,
     hash: Xxh3,
-    /// Newlines before the position.
+    /// The number of newlines before the position.
     lines: u64,
     ended: bool,
-    /// Why it ended before its end.
+    /// The error that ended the text early, if any.
     error_: Option<io::Error>,
 }
 
@@ -54,12 +54,12 @@ impl<R: Read> HashingReader<R> {
         }
     }
 
-    /// What is read and not taken.
+    /// Returns the bytes that are read and not taken.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Where the buffer begins.
+    /// Returns the position at which the buffer begins.
     pub(super) fn offset(&self) -> HashedOffset {
         HashedOffset { position: self.position, hash: ContentHash(self.hash.digest128()) }
     }
@@ -68,29 +68,29 @@ impl<R: Read> HashingReader<R> {
         self.position
     }
 
-    /// Newlines before the buffer.
+    /// Returns the number of newlines before the buffer.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// True when nothing will come after what is in the buffer.
+    /// Returns true when nothing follows the bytes in the buffer.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Why it could not be read to its end, if it could not.
+    /// Returns the error that ended the text early, if any.
     pub(super) fn error(&self) -> Option<&io::Error> {
         self.error_.as_ref()
     }
 
-    /// Reads until this much is in the buffer, or the end is.
+    /// Reads until the buffer has this many bytes, or the text ends.
     pub(super) fn fill(&mut self, wanted: usize) {
         while self.buffer.len() < wanted && !self.ended {
             self.fill_once(wanted);
         }
     }
 
-    /// Reads once, and waits only when nothing is there. A failure is kept, and is the end.
+    /// Reads once, which blocks only if no data is available. An error is kept, and ends the text.
     pub(super) fn fill_once(&mut self, wanted: usize) {
         let length = self.buffer.len();
         if self.ended || length >= wanted {
@@ -110,7 +110,7 @@ impl<R: Read> HashingReader<R> {
         }
     }
 
-    /// Takes the first bytes of the buffer, without a copy.
+    /// Takes the first bytes of the buffer, without copying them.
     pub(super) fn take(&mut self, count: usize) -> Bytes {
         let taken = self.buffer.split_to(count.min(self.buffer.len())).freeze();
         self.hash.update(&taken);
@@ -119,7 +119,7 @@ impl<R: Read> HashingReader<R> {
         taken
     }
 
-    /// Passes over everything before a place; false when the text ends before it.
+    /// Skips everything before a position. Returns false when the text ends before it.
     pub(super) fn skip_to(&mut self, position: u64) -> bool {
         while self.position < position {
             let missing = usize::try_from(position - self.position).unwrap_or(usize::MAX);
@@ -132,7 +132,7 @@ impl<R: Read> HashingReader<R> {
         self.position == position
     }
 
-    /// Passes over the rest of a line, its end included; false when the text ends before the line does.
+    /// Skips the rest of a line, including its newline. Returns false when the text ends before the line does.
     pub(super) fn skip_line(&mut self) -> bool {
         loop {
             self.fill(SKIP_BYTES);
@@ -147,7 +147,7 @@ impl<R: Read> HashingReader<R> {
         }
     }
 
-    /// How many bytes the end of a line takes that stands this far into the buffer; nothing when there is none.
+    /// Returns the length of the line ending at this index of the buffer, or zero if there is none.
     pub(super) fn newline_length(&self, at: usize) -> usize {
         match self.buffer.get(at..).unwrap_or_default() {
             [b'\n', ..] => 1,
@@ -156,8 +156,8 @@ impl<R: Read> HashingReader<R> {
         }
     }
 
-    /// What a file is looked up by: the hash of its first line, or of as much of it as is looked at. To be called at the
-    /// beginning.
+    /// Returns the hash by which a file is looked up: that of its first line, or of the beginning of that line if it is
+    /// long. It must be called at the start of the text.
     pub(super) fn first_line_hash(&mut self) -> ContentHash {
         self.fill(FIRST_LINE_BYTES);
         let start = &self.buffer[..self.buffer.len().min(FIRST_LINE_BYTES)];

@@ -1,18 +1,18 @@
-//! Which files the arguments name: files, patterns that the shell did not expand, stdin.
+//! The files that the arguments name: paths, patterns that the shell did not expand, and stdin.
 //!
-//! What always holds: a file that is there is meant as it is written, whatever its name looks like; nothing is read twice
-//! because it was named twice; a pattern that names nothing is a mistake.
+//! Invariants: an argument that is the name of an existing file is never treated as a pattern; no file is read twice
+//! because it was named twice; a pattern that matches no file is an error.
 
 use crate::cli::input::Input;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// What the arguments name, in order, and what is wrong with those that name nothing.
+/// The inputs that the arguments name, in order, and the errors of arguments that name none.
 #[derive(Debug, Default)]
 pub(super) struct InputFiles {
     pub(super) inputs: Vec<Input>,
     pub(super) errors: Vec<String>,
-    /// What is in the list, by its own path.
+    /// The canonical paths of the inputs.
     seen: HashSet<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ impl InputFiles {
         }
     }
 
-    /// Names the files that a pattern matches, by name; folders are none.
+    /// Adds the files that a pattern matches, in order of their names, without folders.
     fn expand(&mut self, pattern: &str) {
         let paths = match glob::glob(pattern) {
             Ok(paths) => paths,
@@ -57,7 +57,7 @@ impl InputFiles {
     }
 }
 
-/// The pattern that an argument is, if it is no file.
+/// Returns the argument as a pattern, if it is one and no file has that name.
 fn pattern(argument: &Path) -> Option<&str> {
     let text = argument.to_str()?;
     (text.contains(['*', '?', '[']) && argument.symlink_metadata().is_err()).then_some(text)

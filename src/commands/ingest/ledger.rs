@@ -1,11 +1,12 @@
-//! What has been ingested, and how far: one file beside the data, or one for each server.
+//! The ledger records the progress of every text: one file beside the data, or one for each server.
 //!
-//! An entry knows a text by the hash of its first line, and by the hash of everything before the place it was ingested
-//! to. So a text is known under another name and in another packing, and a log that has grown since goes on where it
-//! ended. That a last line came without a newline is kept apart: when the line goes on later, it is another line.
+//! An entry identifies a text by the hash of its first line, and by the hash of everything before the position up to
+//! which it was ingested. So a text is recognized under another name and with another compression, and a log that has
+//! grown since continues at its previous end. A last line without a newline is recorded separately: if that line grows
+//! later, it is another line.
 //!
-//! What always holds: an entry never claims more than was acknowledged, without a gap; the file is written whole or not
-//! at all, and synced; it has a bounded number of entries, and the oldest make room.
+//! Invariants: an entry never claims more than was acknowledged without a gap; the file is written atomically and
+//! synced; the number of entries is bounded, and the oldest are removed first.
 
 mod file;
 
@@ -17,49 +18,49 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// More entries than this are not kept.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 10_000;
-/// Ends of earlier runs that an entry remembers: copies from then are known as long.
+/// The number of ends of earlier runs that an entry records, so that copies from those times are recognized.
 const MAX_EARLIER: usize = 16;
-/// Runs without a single acknowledged piece, one after another, whose last pieces are remembered.
+/// The maximum number of recorded plans, one for each consecutive run without any acknowledged chunk.
 const MAX_PLANS: usize = 64;
-/// An unfinished `--again` can be continued for as long as servers remember what they were sent.
+/// The time for which an unfinished `--again` can be continued, which is how long servers remember idempotency keys.
 const AGAIN_WINDOW_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// What is known of one text.
+/// The progress of one text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Tells entries apart; random.
+    /// The random identifier of the entry.
     pub(super) id: u64,
-    /// What the file was called last.
+    /// The latest name of the file.
     pub(super) name: String,
-    /// The hash of its first line.
+    /// The hash of the first line.
     pub(super) first: ContentHash,
-    /// Everything before this was ingested; it is the end of a line.
+    /// The position before which everything was ingested; it is the end of a line.
     pub(super) done: HashedOffset,
-    /// The end of the line after that, which was ingested too, though it had no newline.
+    /// The end of the line after `done`, if it was ingested although it had no newline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tail: Option<HashedOffset>,
-    /// What runs that were killed may have sent beyond that.
+    /// The plans of runs that may have sent chunks beyond `done` and were killed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) plans: Vec<TailPlan>,
-    /// The ends of pieces beyond that which are sent in parts.
+    /// The ends of chunks beyond `done` that are sent in parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) in_parts: Vec<u64>,
-    /// Where earlier runs had ended, and how many lines that were: a copy may be from then.
+    /// The positions at which earlier runs ended, each with its number of lines; a copy may be as old as that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) earlier: Vec<(HashedOffset, u64)>,
-    /// Lines, without blank ones.
+    /// The number of lines, without blank ones.
     pub(super) lines: u64,
-    /// When it was last added to, in microseconds since 1970.
+    /// The time of the last progress, in microseconds since 1970.
     pub(super) time: i64,
-    /// The run that ingests it once more, as long as that is not finished.
+    /// The name of the `--again` run that ingests the text once more, until that is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) again: Option<String>,
 }
 
 impl Entry {
-    /// Nothing ingested yet.
+    /// Creates an entry without progress.
     pub(super) fn new(id: u64, name: &str, first: ContentHash, again: Option<String>) -> Self {
         let (name, done) = (name.to_owned(), HashedOffset::start());
         Self {
@@ -77,8 +78,8 @@ impl Entry {
         }
     }
 
-    /// Goes on from a place that it knows. A text that is known up to an earlier end only is another text: it gets an
-    /// entry of its own.
+    /// Continues from a recorded position. A text that matches only up to an earlier end is a different text, so it
+    /// gets an entry of its own.
     pub(super) fn resume_from(&mut self, from: ResumeOffset, new_id: u64) {
         match from {
             ResumeOffset::Earlier(index) => {
@@ -97,7 +98,7 @@ impl Entry {
         self.earlier.drain(..excess);
     }
 
-    /// A piece has been acknowledged, and everything before it.
+    /// Records that a chunk has been acknowledged, and everything before it.
     pub(super) fn acknowledge(&mut self, chunk: &ChunkSpan, lines: u64, now: i64) {
         let ChunkSpan { start, end, is_tail } = *chunk;
         (self.done, self.tail) = if is_tail { (start, Some(end)) } else { (end, None) };
@@ -107,7 +108,7 @@ impl Entry {
         self.time = now;
     }
 
-    /// A piece is about to be sent.
+    /// Records the plan of a chunk that is about to be sent.
     pub(super) fn add_plan(&mut self, chunk: &Chunk) {
         if let Some(plan) = chunk.plan.filter(|plan| !self.plans.contains(plan)) {
             self.plans.push(plan);
@@ -116,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// The places up to which the text is known.
+    /// Returns the positions up to which the text is known.
     pub(super) fn offsets(&self) -> impl Iterator<Item = (HashedOffset, ResumeOffset)> {
         let earlier = self
             .earlier
@@ -127,7 +128,7 @@ impl Entry {
         earlier.chain([(self.done, ResumeOffset::Done)]).chain(tail)
     }
 
-    /// How many lines are before a place.
+    /// Returns the number of lines before a position.
     pub(super) fn lines_at(&self, known: ResumeOffset) -> u64 {
         match known {
             ResumeOffset::Earlier(index) => self.earlier[index].1,
@@ -135,53 +136,54 @@ impl Entry {
         }
     }
 
-    /// True when it may say how far a text was ingested: in a run that ingests once more, only such a run can.
+    /// Returns true when a run may continue from this entry. A run with `--again` continues only recent entries of
+    /// unfinished runs with `--again`; other runs ignore those.
     fn is_resumable(&self, again: bool, now: i64) -> bool {
         let is_recent = now.saturating_sub(self.time) < AGAIN_WINDOW_US;
         if again { self.again.is_some() && is_recent } else { self.again.is_none() }
     }
 }
 
-/// Which of an entry's places a text was found at.
+/// The recorded position of an entry at which a text matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ResumeOffset {
-    /// Where an earlier run had ended.
+    /// The end of an earlier run.
     Earlier(usize),
-    /// As far as it was ingested.
+    /// The position up to which the text was ingested.
     Done,
-    /// After a last line without a newline.
+    /// The position after a last line without a newline.
     Tail,
 }
 
-/// All entries of a destination.
+/// The entries of one destination.
 pub(super) struct Ledger {
     file: file::LedgerFile,
     entries: BTreeMap<u64, Entry>,
-    /// What is not written yet.
+    /// The entries that are not written yet.
     changed: BTreeMap<u64, Entry>,
 }
 
 impl Ledger {
-    /// Reads the ledger that stands here; there may be none yet.
+    /// Reads the ledger at this path; the file may not exist yet.
     pub(super) fn open(path: PathBuf) -> Result<Self, LedgerError> {
         let file = file::LedgerFile::new(path);
         let entries = file.read()?.into_iter().map(|entry| (entry.id, entry)).collect();
         Ok(Self { file, entries, changed: BTreeMap::new() })
     }
 
-    /// What may tell how far texts were ingested.
+    /// Returns the entries from which a run may continue.
     pub(super) fn resumable_entries(&self, again: bool, now: i64) -> Vec<Entry> {
         self.entries.values().filter(|entry| entry.is_resumable(again, now)).cloned().collect()
     }
 
-    /// Takes the newest state of an entry; to be saved.
+    /// Stores the newest state of an entry, which `save` writes.
     pub(super) fn put(&mut self, entry: &Entry) {
         self.changed.insert(entry.id, entry.clone());
     }
 
-    /// Writes down what has changed. When this returns, it is durable.
+    /// Writes the changes. When this returns, they are durable.
     ///
-    /// Another process may have written to the same file: what it wrote stays.
+    /// Another process may have written to the same file; its entries are kept.
     pub(super) fn save(&mut self) -> Result<(), LedgerError> {
         if self.changed.is_empty() {
             return Ok(());
@@ -197,7 +199,7 @@ impl Ledger {
     }
 }
 
-/// Without the oldest, if there are too many.
+/// Removes the oldest entries beyond the limit.
 fn drop_oldest(mut entries: BTreeMap<u64, Entry>, limit: usize) -> BTreeMap<u64, Entry> {
     if entries.len() > limit {
         let mut ages: Vec<(i64, u64)> = entries.values().map(|entry| (entry.time, entry.id)).collect();

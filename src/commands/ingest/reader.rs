@@ -1,6 +1,6 @@
-//! Reads the inputs one after another, in a thread of its own, and hands their pieces over.
+//! Reads the inputs one after another in a separate thread, and sends their chunks to the run.
 //!
-//! Unpacking and hashing go on while earlier pieces are worked on; how far it may be ahead is bounded by the channel.
+//! Decompression and hashing continue while earlier chunks are delivered; the capacity of the channel bounds the lead.
 
 use super::chunks::{Chunk, ChunkSizes, Chunker};
 use super::hashing_reader::HashingReader;
@@ -11,49 +11,49 @@ use crate::cli::progress::ProgressHandle;
 use std::io::{self, Read};
 use tokio::sync::mpsc::Sender;
 
-/// What the reader tells, in order.
+/// A message of the reader. Messages are sent in order.
 pub(super) enum ReaderMessage {
-    /// An input begins. Of a stream nothing is remembered, so there is no entry.
+    /// An input begins. Streams are not recorded, so they have no entry.
     Begin { file: usize, entry: Option<Entry>, is_continued: bool },
-    /// Lines of it.
+    /// A chunk of an input.
     Chunk { file: usize, chunk: Chunk },
-    /// It is over.
+    /// An input ended.
     End { file: usize, how: InputEnd },
 }
 
-/// How an input ended.
+/// The result of reading an input.
 #[derive(Debug, Clone)]
 pub(super) enum InputEnd {
     /// Everything was read.
     Complete,
-    /// It was ingested before, and nothing is new.
+    /// The input was ingested before, and has nothing new.
     AlreadyIngested(Box<Entry>),
-    /// It is the same as this one of the same command.
+    /// The input is the same as this one of the same command.
     DuplicateOf(String),
-    /// It could not be read, or not to its end; why.
+    /// The input could not be read, or not to its end, for this reason.
     Failed(String),
 }
 
-/// What the reader works with.
+/// The state of the reader.
 pub(super) struct Reader {
     pub(super) inputs: Vec<Input>,
-    /// What is known from earlier runs.
+    /// The entries of earlier runs.
     pub(super) ingested: Vec<Entry>,
-    /// The name of this run, when everything is to be ingested once more.
+    /// The name of this run, if everything is to be ingested again.
     pub(super) again: Option<String>,
     pub(super) progress: ProgressHandle,
     pub(super) messages: Sender<ReaderMessage>,
-    /// Gives new entries their numbers.
+    /// The identifier of the next new entry.
     pub(super) next_id: u64,
 }
 
-/// Nobody listens any more: the run is over.
+/// The receiver of messages is gone, so the run is over.
 struct Disconnected;
 
 type SendResult = Result<(), Disconnected>;
 
 impl Reader {
-    /// Reads everything, or until nobody listens.
+    /// Reads all inputs, or until the receiver of messages is gone.
     pub(super) fn run(mut self) {
         let mut read_so_far = Vec::new();
         for file in 0..self.inputs.len() {
@@ -71,7 +71,7 @@ impl Reader {
         self.send(ReaderMessage::End { file, how })
     }
 
-    /// Reads one input; `read_so_far` is what this run has read before.
+    /// Reads one input; `read_so_far` has the entries of the inputs that this run has read before.
     fn file(&mut self, file: usize, read_so_far: &mut Vec<Entry>) -> SendResult {
         let input = self.inputs[file].clone();
         self.progress.set_input(&input);
@@ -86,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Reads what can be read once: nothing is looked up, and nothing that is there waits for more.
+    /// Reads a stream, which can be read only once: it is not looked up, and its whole lines are sent as they arrive.
     fn stream(&self, file: usize, input: &Input) -> io::Result<SendResult> {
         let hashing_reader = HashingReader::new(input.open(&self.progress)?);
         let mut chunks = Chunker::streaming(hashing_reader, ChunkSizes::default());
@@ -95,7 +95,7 @@ impl Reader {
             .and_then(|()| self.chunks(file, input, &mut chunks)))
     }
 
-    /// Reads a file from where it is not known.
+    /// Reads a file from the position up to which it is known.
     fn ingested(
         &mut self,
         file: usize,
@@ -128,7 +128,7 @@ impl Reader {
                 entry.resume_from(ingested, id);
                 entry
             }
-            // Of a text of which nothing is ingested yet, only the name tells that it is the same.
+            // A text without progress is identified by its name only.
             Some((entry, _)) if entry.name == input.name => entry,
             _ => Entry::new(id, &input.name, resume_point.first_line, self.again.clone()),
         };

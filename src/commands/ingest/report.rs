@@ -1,4 +1,4 @@
-//! What became of each file, and what was found in all of them: the summary at the end.
+//! The report on a run: the state of each file, and the counts of all of them.
 
 mod summary;
 
@@ -9,32 +9,33 @@ use crate::cli::terminal::{format_count, sanitize};
 use collector::counters::CategoryCounts;
 use collector::pipeline::IngestResponse;
 
-/// Rejected lines that are reported in full; the rest are counted. A wrong file would flood the terminal.
+/// The number of rejected lines that are reported in full; the others are counted. A wrong file would flood the
+/// terminal.
 const MAX_REPORTED: u64 = 100;
 
-/// What became of a file.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileState {
-    /// Its turn has not come.
+    /// The file has not been read yet.
     NotBegun,
-    /// It is being read.
+    /// The file is being read.
     Begun,
-    /// All of it is stored.
+    /// The whole file is stored.
     Ingested,
-    /// What an earlier run had left of it is stored, too.
+    /// The rest of the file, which an earlier run had not stored, is stored.
     Continued,
-    /// There is nothing in it.
+    /// The file is empty.
     Empty,
-    /// An earlier run stored it, or this one under another name.
+    /// The file was stored by an earlier run, or by this one under another name.
     Already,
-    /// It could not be read to its end, or not delivered.
+    /// The file could not be read to its end, or not delivered.
     Failed,
-    /// A signal came first.
+    /// A signal stopped the run before the file was finished.
     Stopped,
 }
 
 impl FileState {
-    /// As it is printed.
+    /// Returns the text that is printed.
     fn as_str(self) -> &'static str {
         match self {
             Self::NotBegun => "not begun",
@@ -49,7 +50,7 @@ impl FileState {
     }
 }
 
-/// What was counted.
+/// The counts of lines and events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) accepted: u64,
@@ -59,7 +60,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Lines, without blank ones.
+    /// Returns the number of lines, without blank ones.
     pub(super) fn lines(&self) -> u64 {
         self.accepted + self.rejected
     }
@@ -86,7 +87,7 @@ pub(super) struct Report {
     files: Vec<FileReport>,
     total: Counts,
     categories: CategoryCounts,
-    /// Rejected lines that were reported in full.
+    /// The number of rejected lines that were reported in full.
     reported: u64,
 }
 
@@ -115,7 +116,7 @@ impl Report {
         (file.state, file.is_continued) = (FileState::Begun, is_continued);
     }
 
-    /// Counts what a piece brought; gives back the lines that are to be reported.
+    /// Adds the counts of a chunk, and returns the reports on its rejected lines.
     pub(super) fn add(&mut self, file: usize, first_line: u64, answer: &IngestResponse) -> Vec<String> {
         let file = &mut self.files[file];
         file.counts.add(answer);
@@ -139,7 +140,7 @@ impl Report {
         notes
     }
 
-    /// A file is over; gives back what is to be complained about.
+    /// Records the end of a file, and returns an error message if there is one.
     pub(super) fn end(&mut self, file: usize, end: InputEnd) -> Option<String> {
         let file = &mut self.files[file];
         let (state, error) = match end {
@@ -161,33 +162,33 @@ impl Report {
         error
     }
 
-    /// The run is over: what of the files was not finished is left in this state.
+    /// Sets the state of the files that were begun and not finished when the run ended.
     pub(super) fn mark_unfinished(&mut self, state: FileState) {
         for file in self.files.iter_mut().filter(|file| file.state == FileState::Begun) {
             file.state = state;
         }
     }
 
-    /// True when a file was left out, or could not be read to its end.
+    /// Returns true when a file was left out, or could not be read to its end.
     pub(super) fn is_incomplete(&self) -> bool {
         self.files
             .iter()
             .any(|file| !matches!(file.state, FileState::Ingested | FileState::Continued | FileState::Empty))
     }
 
-    /// True when there was input, but nothing in it that could be read.
+    /// Returns true when there was input, but none of it could be read.
     pub(super) fn nothing_was_readable(&self) -> bool {
         self.total.rejected > 0 && self.total.accepted == 0
     }
 
-    /// The line that stands for the reports that were left out.
+    /// Returns the note that replaces the omitted reports.
     pub(super) fn unreported(&self) -> Option<String> {
         let rest = self.total.rejected.checked_sub(self.reported).filter(|&rest| rest > 0)?;
         Some(format!("... and {} that could not be read", format_count(rest, "more line")))
     }
 }
 
-/// What is said about a file that is known.
+/// Returns the message about a file that was already ingested.
 fn already_ingested(name: &str, entry: &Entry) -> String {
     let when = jiff::Timestamp::from_microsecond(entry.time).unwrap_or_default();
     let as_other = if entry.name == name { String::new() } else { format!(" as '{}'", entry.name) };

@@ -1,10 +1,10 @@
-//! One run: takes pieces from the reader, has several on their way at once, and writes down what was acknowledged.
+//! One run: it receives chunks from the reader, sends several at once, and records the acknowledged ones.
 //!
-//! What always holds:
-//! - Pieces are settled in their order, whatever order they are answered in; so the ledger never claims more than the
-//!   part of a file that was acknowledged without a gap.
-//! - What has to be written down before a piece is sent is durable by then.
-//! - However the run ends, what was acknowledged is written down.
+//! Invariants:
+//! - Chunks are settled in order, whatever the order of the responses; so the ledger never claims more than the part of
+//!   a file that was acknowledged without a gap.
+//! - The plan of a chunk is durable before the chunk is sent.
+//! - However the run ends, the acknowledged chunks are recorded.
 
 use super::chunks::{Chunk, ChunkSpan};
 use super::destination::{Delivery, DeliveryError, RunFailure};
@@ -24,26 +24,26 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Pieces on their way at once: enough to keep every worker busy while others wait for the disk.
+/// The maximum number of chunks in flight: enough to keep every worker busy while others wait for the disk.
 pub(super) const MAX_IN_FLIGHT: usize = 16;
-/// How often the ledger is written while there is progress.
+/// The interval at which the ledger is written while there is progress.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
-/// How often somebody looks at the progress bar.
+/// The interval at which the progress bar is updated.
 const TICK_EVERY: Duration = Duration::from_millis(100);
 
-/// A piece or an end that waits for its turn.
+/// A chunk that waits for its response, or the end of an input after such chunks.
 enum PendingStep {
     Chunk { file: usize, number: u64, span: ChunkSpan, first_line: u64, answer: Option<Box<IngestResponse>> },
     End { file: usize, how: InputEnd },
 }
 
-/// What became of a piece on its way.
+/// The outcome of sending a chunk.
 enum DeliveryOutcome {
     Accepted {
         number: u64,
         answer: IngestResponse,
     },
-    /// To be sent in parts.
+    /// The chunk is too large, so it must be sent in parts.
     TooLarge {
         file: usize,
         number: u64,
@@ -52,7 +52,7 @@ enum DeliveryOutcome {
     Failed(RunFailure),
 }
 
-/// Everything a run works with.
+/// The state of a run.
 pub(super) struct IngestRun {
     pub(super) delivery: Arc<Delivery>,
     pub(super) ledger: Ledger,
@@ -62,35 +62,35 @@ pub(super) struct IngestRun {
     pub(super) clock: fn() -> i64,
     steps: VecDeque<PendingStep>,
     tasks: JoinSet<DeliveryOutcome>,
-    /// The entries of the files that were begun.
+    /// The entries of the files that are being ingested.
     entries: HashMap<usize, Entry>,
     next_number: u64,
-    /// Why nothing more is taken.
+    /// The failure after which nothing more is read.
     failure: Option<RunFailure>,
     ledger_failure: Option<LedgerError>,
     is_stopped: bool,
 }
 
-/// How a run ended.
+/// The result of a run.
 pub(super) struct RunResult {
     pub(super) report: Report,
     pub(super) failure: Option<RunFailure>,
     pub(super) ledger_failure: Option<LedgerError>,
-    /// A signal ended it.
+    /// True if a signal ended the run.
     pub(super) is_stopped: bool,
 }
 
-/// Makes the keys under which pieces are known when they come again.
+/// Creates the idempotency keys, by which the destination recognizes chunks that are sent again.
 pub(super) struct IdempotencyKeys {
-    /// What holds for lines that do not say, as a number.
+    /// A hash of the defaults for lines.
     pub(super) defaults: u128,
-    /// The name of this run: for what must not be taken for what another run has sent.
+    /// The name of this run, for chunks that must differ from those of other runs.
     pub(super) run: String,
 }
 
 impl IdempotencyKeys {
-    /// A key says what a piece holds and everything before it. A stream has no place where it could go on, so what it
-    /// gives is new in every run.
+    /// Returns the key of a chunk, which identifies its content and everything before it. A stream cannot be resumed,
+    /// so its chunks have new keys in every run.
     fn key(&self, end: HashedOffset, entry: Option<&Entry>) -> String {
         let run = entry.map_or(Some(self.run.as_str()), |entry| entry.again.as_deref());
         let run = run.map(|run| format!("-{run}")).unwrap_or_default();
@@ -124,7 +124,7 @@ impl IngestRun {
         }
     }
 
-    /// Ingests what the reader tells, until it is over or a signal comes.
+    /// Processes the messages of the reader until the inputs end, a delivery fails or a signal stops the run.
     pub(super) async fn drive(
         mut self,
         mut messages: Receiver<ReaderMessage>,
@@ -153,7 +153,7 @@ impl IngestRun {
                 _ = tick.tick() => self.progress.tick(),
             }
         }
-        // The reader learns by this that nobody listens.
+        // Dropping the receiver tells the reader that the run is over.
         drop(messages);
         self.finish()
     }
@@ -165,7 +165,7 @@ impl IngestRun {
         });
     }
 
-    /// Takes what the reader has told by now, writes down once what must be, and sends the pieces off.
+    /// Receives the available messages, saves the ledger once if that is required, and sends the chunks.
     fn receive(&mut self, first: ReaderMessage, messages: &mut Receiver<ReaderMessage>) {
         let mut next = Some(first);
         let mut chunks: Vec<(usize, u64, Chunk)> = Vec::new();
@@ -195,7 +195,8 @@ impl IngestRun {
         self.settle();
     }
 
-    /// True when that has to be written down: which run ingests a file once more.
+    /// Begins a file. Returns true when the ledger must be saved, because a run with `--again` starts to ingest the
+    /// file.
     fn begin(&mut self, file: usize, entry: Option<Entry>, is_continued: bool) -> bool {
         self.report.begin(file, is_continued);
         let Some(entry) = entry else { return false };
@@ -207,7 +208,7 @@ impl IngestRun {
         is_again
     }
 
-    /// True when the end of this piece has to be written down before it is sent.
+    /// Records the plan of a chunk. Returns true when the ledger must be saved before the chunk is sent.
     fn record_plan(&mut self, file: usize, chunk: &Chunk) -> bool {
         let (Some(_), Some(entry)) = (chunk.plan, self.entries.get_mut(&file)) else { return false };
         entry.add_plan(chunk);
@@ -216,7 +217,7 @@ impl IngestRun {
         true
     }
 
-    /// Gives a piece its turn and its number.
+    /// Appends a chunk to the steps, and returns its number.
     fn queue(&mut self, file: usize, chunk: &Chunk) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -251,7 +252,7 @@ impl IngestRun {
         });
     }
 
-    /// From now on this piece is sent in parts, by the next run too.
+    /// Sends a chunk in parts, and records that, so that later runs do the same.
     fn split_chunk(&mut self, file: usize, number: u64, chunk: Chunk) {
         if let Some(entry) = self.entries.get_mut(&file) {
             entry.in_parts.push(chunk.span.end.position);
@@ -284,7 +285,7 @@ impl IngestRun {
         }
     }
 
-    /// Settles what is at its turn.
+    /// Settles the steps at the front of the queue that are complete.
     fn settle(&mut self) {
         loop {
             match self.steps.front_mut() {
@@ -328,7 +329,8 @@ impl IngestRun {
         }
     }
 
-    /// A ledger that cannot be written is no reason to stop: within a day, keys do the same.
+    /// Saves the ledger. A failure does not stop the run, because for a day the idempotency keys also prevent
+    /// duplicates.
     fn save(&mut self) {
         if let Err(error) = self.ledger.save()
             && self.ledger_failure.is_none()

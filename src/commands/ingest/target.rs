@@ -1,4 +1,4 @@
-//! The place that is ingested into, opened: a data directory of our own for as long as it takes, or a server.
+//! The opened target of a run: a data directory that this process claims for the time of the run, or a server.
 
 use super::Arguments;
 use super::destination::server::{IngestServer, IngestUrl};
@@ -17,17 +17,17 @@ use store::delta::MaintenanceMode;
 use store::maintenance::Maintenance;
 use store::{DataDirectory, DirectoryError, DirectoryLock, LockError};
 
-/// The ledger's name in a data directory.
+/// The name of the ledger in a data directory.
 const LEDGER_FILE: &str = "ingest.json";
 
-/// An opened place.
+/// An opened target.
 pub(super) enum IngestTarget {
     Directory { directory: DataDirectory, pipeline: Pipeline, maintenance: Maintenance, lock: DirectoryLock },
     IngestServer { server: Option<Box<IngestServer>>, ledger: PathBuf },
 }
 
 impl IngestTarget {
-    /// Opens the place that the arguments name.
+    /// Opens the target that the arguments name.
     pub(super) fn open(arguments: &Arguments) -> anyhow::Result<Self> {
         match &arguments.to {
             Some(target) => Self::server(arguments, target),
@@ -59,7 +59,7 @@ impl IngestTarget {
         Ok(Self::IngestServer { server: Some(Box::new(server)), ledger })
     }
 
-    /// What a run works with.
+    /// Returns the delivery and the ledger of a run.
     pub(super) fn start(&mut self, arguments: &Arguments) -> anyhow::Result<(Delivery, Ledger)> {
         let give_up_after = Duration::from_secs(arguments.wait);
         let (destination, ledger) = match self {
@@ -76,7 +76,7 @@ impl IngestTarget {
         Ok((Delivery::new(destination, arguments.defaults(), give_up_after), ledger))
     }
 
-    /// Waits until everything that was taken is durable and flushed, and gives the place back.
+    /// Waits until everything that was accepted is durable and flushed, and releases the data directory.
     pub(super) fn close(self) {
         if let Self::Directory { pipeline, maintenance, lock, .. } = self {
             pipeline.close();
@@ -92,7 +92,8 @@ impl IngestTarget {
     }
 }
 
-/// Why a directory cannot be had; a server that has it can take files, too.
+/// Returns the error for a directory that cannot be claimed. If a server uses it, the message suggests sending to that
+/// server.
 fn directory_error(path: &Path, error: &DirectoryError) -> ExitError {
     let DirectoryError::Taken(LockError::Held { .. }) = error else {
         return ExitError::data_directory(error);

@@ -1,11 +1,11 @@
-//! The address of a listener, as it is written on the command line.
+//! The address of a listener, as given on the command line.
 
 use crate::cli::exit_code::ExitError;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use tokio::net::TcpListener;
 
-/// An address, or nothing.
+/// An address, or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListenAddress {
     Off,
@@ -32,7 +32,7 @@ impl FromStr for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Binds the address. One that other machines reach needs tokens, or a word that the network is trusted.
+    /// Binds the address. One that other machines can reach requires tokens, or `--insecure`.
     pub(super) async fn bind(self, flag: &str, allow_remote: bool) -> Result<Option<TcpListener>, ExitError> {
         let Self::At(address) = self else { return Ok(None) };
         if !address.ip().is_loopback() && !allow_remote {

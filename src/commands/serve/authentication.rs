@@ -1,13 +1,15 @@
-//! The tokens that the gate knows: from a file, and from the environment.
+//! Loads the tokens that the authenticator knows, from a file and from the environment.
 
 use anyhow::Context;
 use auth::{Authenticator, Origin, Tokens};
 use std::path::Path;
 
-/// A list as in `ingest:TOKEN,query:TOKEN`. Only the environment has it: a command line can be seen by others.
+/// The variable with a list as in `ingest:TOKEN,query:TOKEN`. There is no flag for it, because other users can see
+/// command lines.
 const VARIABLE: &str = "FAULTLINE_TOKENS";
 
-/// The gate, open when nobody has named tokens; then requests must mean us, unless the network is trusted.
+/// Creates the authenticator. Without tokens it requires none, but then requests must name this server as their host,
+/// unless the network is trusted.
 pub(super) fn load_authenticator(
     file: Option<&Path>,
     insecure: bool,
@@ -18,7 +20,7 @@ pub(super) fn load_authenticator(
         .with_allowed_origins(origins))
 }
 
-/// All tokens; none when nobody has named any.
+/// Loads all tokens. Returns `None` if there is neither a file nor a list.
 pub(super) fn load(file: Option<&Path>) -> anyhow::Result<Option<Tokens>> {
     let listed = std::env::var(VARIABLE).ok().filter(|list| !list.is_empty());
     if file.is_none() && listed.is_none() {

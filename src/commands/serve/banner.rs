@@ -1,4 +1,4 @@
-//! Messages for a person when the server starts and when it ends.
+//! Messages when the server starts and when it stops.
 
 use super::endpoints::Endpoints;
 use super::{Arguments, RunningPipeline};
@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Shows the addresses on a terminal, with what to try next if it `has_examples`; logs them otherwise.
+/// Shows the addresses on a terminal, with commands to try if `has_examples`; otherwise it logs them.
 pub(super) fn print_ready(
     arguments: &Arguments,
     endpoints: &Endpoints,
@@ -75,7 +75,7 @@ fn ready_text(
     )
 }
 
-/// What to try next.
+/// Returns commands to try.
 fn examples(folder: &str, endpoints: &Endpoints) -> String {
     let mut examples = String::from("\nTry, in another terminal:\n");
     if let Some(address) = endpoints.otlp_http {
@@ -88,7 +88,7 @@ fn examples(folder: &str, endpoints: &Endpoints) -> String {
     examples
 }
 
-/// Says what was done.
+/// Logs the counts of the run.
 pub(super) fn log_shutdown(pipeline: &Pipeline) {
     let counters = Source::ALL.map(|source| pipeline.counters().of(source));
     let sum = |of: fn(&collector::counters::SourceCounters) -> u64| counters.into_iter().map(of).sum::<u64>();

@@ -1,9 +1,9 @@
-//! The addresses that were chosen, for people and for scripts.
+//! The addresses of the listeners, which users and scripts read from `endpoints.json`.
 
 use std::net::SocketAddr;
 use store::{DataDirectory, DirectoryError};
 
-/// The addresses of the listeners that are on.
+/// The addresses of the listeners that are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Endpoints {
     pub(crate) otlp_grpc: Option<SocketAddr>,
@@ -11,7 +11,7 @@ pub(crate) struct Endpoints {
     pub(crate) web: Option<SocketAddr>,
     pub(crate) postgres: Option<SocketAddr>,
     pub(crate) flight: Option<SocketAddr>,
-    /// Whether the listeners use TLS.
+    /// True if the listeners use TLS.
     pub(crate) tls: bool,
 }
 
@@ -26,7 +26,7 @@ impl Endpoints {
         ]
     }
 
-    /// True when one of the listeners answers at this address.
+    /// Returns true when one of the listeners can be reached at this address.
     pub(super) fn includes(&self, host: &str, port: u16) -> bool {
         let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
         let is_this_machine = host.eq_ignore_ascii_case("localhost")
@@ -36,7 +36,7 @@ impl Endpoints {
         })
     }
 
-    /// Returns true if other machines can reach one of the listeners.
+    /// Returns true when other machines can reach one of the listeners.
     pub(super) fn is_remotely_reachable(&self) -> bool {
         self.named().into_iter().filter_map(|(_, address)| address).any(|address| !address.ip().is_loopback())
     }
@@ -46,7 +46,7 @@ impl Endpoints {
         if self.tls { "https" } else { "http" }
     }
 
-    /// Writes them to the data directory.
+    /// Writes the addresses to the data directory.
     pub(super) fn write(&self, directory: &DataDirectory) -> Result<(), DirectoryError> {
         let mut object: serde_json::Map<_, _> = self
             .named()
@@ -60,7 +60,7 @@ impl Endpoints {
         directory.write(&directory.endpoints(), text.as_bytes())
     }
 
-    /// Takes them away: nobody listens any more.
+    /// Removes the file, since the server no longer listens.
     pub(super) fn remove(&self, directory: &DataDirectory) {
         match std::fs::remove_file(directory.endpoints()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

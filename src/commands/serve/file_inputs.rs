@@ -1,6 +1,6 @@
 //! The inputs that the server reads itself: log files and standard input.
 //!
-//! What always holds: files are read no more when the pipeline is closed, and how far they were read is written down.
+//! Invariant: files are no longer read when the pipeline is closed, and their read positions are saved.
 
 use anyhow::Context;
 use collector::Pipeline;
@@ -34,7 +34,7 @@ pub(super) struct FileInputs {
 }
 
 impl FileInputArgs {
-    /// Begins.
+    /// Starts to read the inputs.
     pub(super) fn start(
         &self,
         directory: &Path,
@@ -46,7 +46,7 @@ impl FileInputArgs {
             let stdin =
                 StdinReceiver { pipeline, service: self.stdin_service.clone(), tee: self.tee, runtime };
             let read = move || stdin.run(std::io::stdin().lock(), std::io::stdout().lock());
-            // It may wait for its input for ever, and ends with the process.
+            // The thread may wait for input forever, and ends with the process.
             drop(std::thread::Builder::new().name("stdin".to_owned()).spawn(read)?);
         }
         if self.files.is_empty() {

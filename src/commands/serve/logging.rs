@@ -1,7 +1,8 @@
 //! The server's own log: text on a terminal, JSON otherwise, always on stderr.
 //!
-//! Levels mean something: an *error* is something that a person has to do something about; a *warning* may become one, or
-//! somebody else's; *info* is a change of our state; *debug* is single requests. No level shows what was sent to us.
+//! The levels have a meaning: an *error* is a problem that an operator must solve; a *warning* may become one, or is a
+//! problem of somebody else; *info* is a change of the server's state; *debug* is about single requests. No level shows
+//! the contents of requests.
 
 use super::endpoints::Endpoints;
 use super::self_tracing::{self, TraceExport};
@@ -12,7 +13,7 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// The levels of libraries, whose callers report their errors.
+/// The levels of libraries, whose errors are reported by their callers.
 const LIBRARY_LEVELS: &str = "h2=info,hyper=info,hyper_util=info,opentelemetry=warn,buoyant_kernel=error,\
 buoyant_kernel_engine=error,deltalake_core=error";
 
@@ -31,13 +32,13 @@ pub(super) enum Format {
 pub(super) struct LogLevel(Handle<EnvFilter, Registry>);
 
 impl LogLevel {
-    /// Logs as much as this says from now on.
+    /// Sets the level or filter from now on.
     pub(super) fn set(&self, level: &str) -> anyhow::Result<()> {
         Ok(self.0.reload(filter(level)?)?)
     }
 }
 
-/// Starts logging, and the export of our own traces if it is asked for.
+/// Starts logging, and the export of the server's own traces if it is configured.
 pub(super) fn start(
     level: &str,
     format: Format,
@@ -54,7 +55,7 @@ pub(super) fn start(
     Ok((LogLevel(handle), traces))
 }
 
-/// A level, or a filter as in `collector=debug`.
+/// Parses a level, or a filter as in `collector=debug`.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     let is_level = ["error", "warn", "info", "debug"].contains(&level);
     let directives = if is_level { format!("{level},{LIBRARY_LEVELS}") } else { level.to_owned() };

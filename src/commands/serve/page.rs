@@ -1,7 +1,7 @@
-//! The web page: its files, which are part of the program, and what unknown paths answer.
+//! The web page: its files, which are part of the program, and the response for unknown paths.
 //!
-//! What always holds: the page loads nothing from another host and runs no script but its own
-//! (`Content-Security-Policy`); its files hold no data, so that they need no token.
+//! Invariants: the page loads nothing from another host and runs no script but its own (`Content-Security-Policy`); its
+//! files contain no data, so that they need no token.
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -14,12 +14,12 @@ use flate2::write::GzEncoder;
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// What pages of this server may load, and who may show them.
+/// The policy for what pages of this server may load, and which sites may embed them.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The views of the page. It keeps its state behind a `#`, so that a path with a view's name leads there.
+/// The views of the page. The page keeps its state behind a `#`, so a path with the name of a view is redirected there.
 const VIEWS: [&str; 11] = [
     "overview", "groups", "events", "services", "quotas", "trust", "recovery", "alerts", "live", "codes",
     "sql",
@@ -43,7 +43,7 @@ macro_rules! asset {
     };
 }
 
-/// All files of `web/dist`, where the page expects them.
+/// All files of `web/dist`, at the paths where the page expects them.
 static ASSETS: &[Asset] = &[
     asset!("/", "index.html", "text/html; charset=utf-8"),
     asset!("/assets/app.js", "app.js", "text/javascript; charset=utf-8"),
@@ -53,13 +53,13 @@ static ASSETS: &[Asset] = &[
     asset!("/assets/licenses.txt", "licenses.txt", "text/plain; charset=utf-8"),
 ];
 
-/// What is sent for the assets, made when the first of them is asked for.
+/// The prepared assets, which are created when one of them is first requested.
 static PREPARED: LazyLock<Vec<Prepared>> = LazyLock::new(|| ASSETS.iter().map(Prepared::new).collect());
 
-/// A file with its tag, and compressed.
+/// The ETag of a file, and its compressed content.
 struct Prepared {
     tag: String,
-    /// None where compressing it failed.
+    /// The compressed content, or `None` if compression failed.
     gzip: Option<Vec<u8>>,
 }
 
@@ -71,7 +71,7 @@ impl Prepared {
     }
 }
 
-/// The routes of the page. The favicon that browsers ask for by themselves is its icon.
+/// Returns the routes of the page.
 pub(super) fn routes() -> Router {
     let mut router = Router::new();
     for (index, asset) in ASSETS.iter().enumerate() {
@@ -84,7 +84,7 @@ pub(super) fn routes() -> Router {
     router.method_not_allowed_fallback(async |method: Method| wrong_method(&method))
 }
 
-/// Answers browsers on unknown paths with a page. Programs get what the routes answer.
+/// Responds to browsers on unknown paths with a page. Programs get the response of the routes.
 pub(super) fn answer_unknown_paths(router: Router) -> Router {
     router.layer(from_fn(async |request: Request, next: Next| {
         let is_unknown = request.extensions().get::<MatchedPath>().is_none();
@@ -122,7 +122,7 @@ fn send(index: usize, headers: &HeaderMap) -> Response {
     };
     let sent = response.headers_mut();
     sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.media));
-    // Names never change: what is kept is asked about each time, and sent again only when it is another.
+    // File names never change, so browsers revalidate them every time, and a file is sent again only if it has changed.
     sent.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     sent.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if gzip.is_some() {
@@ -143,7 +143,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Leads a browser from the path of a view to the view, and a program to the page.
+/// Redirects from the path of a view to the view. If the redirect is impossible, it responds with the page.
 fn lead_to_view(request: &Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     match HeaderValue::try_from(format!("/#{path}")) {
@@ -180,7 +180,7 @@ fn with_policy(mut response: Response) -> Response {
 mod tests {
     use super::*;
 
-    /// A file that the page's build writes and that nobody serves would be missing at run time only.
+    /// Checks that every file that the page's build writes is served. Otherwise it would only be missing at run time.
     #[test]
     fn every_file_of_the_page_is_served() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("web/dist");

@@ -1,6 +1,7 @@
-//! SIGHUP: reads the settings again, and uses what can change while we run.
+//! Handles SIGHUP: reads the settings again, and applies those that can change at run time.
 //!
-//! What always holds: new settings that have a mistake change nothing; what needs a restart is named, and stays as it is.
+//! Invariants: new settings that contain a mistake change nothing; settings that need a restart are logged, and keep
+//! their values.
 
 use super::logging::LogLevel;
 use super::{Arguments, authentication, expect_services, systemd, tls};
@@ -23,22 +24,22 @@ pub(super) struct Reloader {
     authenticator: Arc<Authenticator>,
     tls: Option<Arc<Tls>>,
     hangup: Option<Signal>,
-    /// The present values, by the names of the flags.
+    /// The current values, by the names of the flags.
     values: BTreeMap<String, Vec<OsString>>,
 }
 
-/// Listens for SIGHUP, which would otherwise end us.
+/// Listens for SIGHUP, which would otherwise end the process.
 pub(super) fn listen() -> Option<Signal> {
     let hangup = signal(SignalKind::hangup());
     hangup.inspect_err(|error| tracing::warn!("SIGHUP does not reload the settings: {error}")).ok()
 }
 
-/// The settings that this file changes.
+/// The settings whose changes this module applies.
 const RELOADABLE: [&str; 3] = ["log_level", "expect_service", SERVICE_BUDGET];
 const SERVICE_BUDGET: &str = "service_budget";
 
 impl Reloader {
-    /// Begins with what was given at the start.
+    /// Creates a reloader with the settings from the start.
     pub(super) fn new(
         hangup: Option<Signal>,
         level: LogLevel,
@@ -51,7 +52,7 @@ impl Reloader {
         Self { level, rules, pipeline, authenticator, tls, hangup, values }
     }
 
-    /// Waits for signals, for ever.
+    /// Waits for signals forever.
     pub(super) async fn watch(mut self) {
         let Some(mut hangup) = self.hangup.take() else { return };
         while hangup.recv().await.is_some() {
@@ -80,7 +81,7 @@ impl Reloader {
             tls::reload_certificate(tls);
         }
         expect_services(&arguments.expect_service, &self.rules, self.pipeline.metrics());
-        // Only when they have changed: everybody would begin with a full bucket again.
+        // The budgets are set only if they have changed, since every service then begins with a full bucket again.
         if values.get(SERVICE_BUDGET) != self.values.get(SERVICE_BUDGET) {
             self.pipeline.budgets().set(&arguments.service_budget);
         }
@@ -88,7 +89,7 @@ impl Reloader {
             .iter()
             .filter(|(name, value)| self.values.get(*name) != Some(value))
             .map(|(name, _)| name)
-            // What was taken out of the file and has no default.
+            // Settings without a default that were removed from the file have changed, too.
             .chain(self.values.keys().filter(|name| !values.contains_key(*name)))
             .collect();
         let (applied, need_restart): (Vec<&String>, Vec<&String>) =

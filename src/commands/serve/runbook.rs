@@ -1,4 +1,4 @@
-//! `/runbook`: what to do about an alert, as a page; alerts link to its headings.
+//! `/runbook` serves the instructions for alerts as a page; alerts link to its headings.
 
 use axum::Router;
 use axum::http::{HeaderName, header};
@@ -14,7 +14,7 @@ color:#1c2024;background:#fff}h2{margin-top:3rem;border-top:1px solid #d0d4da;pa
 table{border-collapse:collapse}td,th{border:1px solid #d0d4da;padding:.2rem .6rem;text-align:left}\
 @media(prefers-color-scheme:dark){body{color:#e4e6ea;background:#16181c}pre{background:#22252b}:target{background:#5a4a12}}";
 
-/// The route.
+/// Returns the route of the runbook.
 pub(super) fn routes() -> Router {
     let page = page();
     let headers: [(HeaderName, &str); 2] = [
@@ -34,8 +34,8 @@ fn page() -> String {
     )
 }
 
-/// Gives each heading its own text, in lower case, as its name, as other readers of Markdown do. The heading of an alert can be
-/// linked to by the alert's name as well: dashboards have that, and no way to write it in lower case.
+/// Gives each heading an anchor from its text in lower case, as other Markdown renderers do. The heading of an alert
+/// also has an anchor with the alert's exact name, because dashboards link to that and cannot convert it to lower case.
 fn with_anchors(parser: Parser<'static>) -> Vec<Event<'static>> {
     let mut events: Vec<_> = parser.collect();
     let mut heading = None;

@@ -1,7 +1,7 @@
-//! Our own traces, sent where `OTEL_EXPORTER_OTLP_ENDPOINT` says: one span for each request taken in.
+//! Traces of the server itself, sent to `OTEL_EXPORTER_OTLP_ENDPOINT`: one span for each ingested request.
 //!
-//! What always holds: never to ourselves. A collector that traces the taking in of its own traces would never
-//! come to rest, so an endpoint that is one of our own listeners is refused, with a warning.
+//! Invariant: traces are never sent to this server. A collector that traces the ingestion of its own traces would
+//! produce traces without end, so an endpoint that is one of its own listeners is rejected with a warning.
 
 use super::endpoints::Endpoints;
 use anyhow::Context;
@@ -22,19 +22,19 @@ const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
 /// The longest time for an export.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The export of our own traces, on or off.
+/// The export of the server's own traces, on or off.
 pub(super) struct TraceExport {
     provider: Option<SdkTracerProvider>,
     disabled_reason: Option<String>,
 }
 
 impl TraceExport {
-    /// Why traces that were asked for are not sent.
+    /// Returns the reason why traces are not sent although an endpoint is configured.
     pub(super) fn disabled_reason(&self) -> Option<&str> {
         self.disabled_reason.as_deref()
     }
 
-    /// Sends what is left.
+    /// Sends the remaining traces.
     pub(super) fn shutdown(self) {
         if let Some(Err(error)) = self.provider.map(|provider| provider.shutdown()) {
             tracing::debug!("our own traces did not all arrive: {error}");
@@ -42,7 +42,7 @@ impl TraceExport {
     }
 }
 
-/// Starts the export if it is asked for.
+/// Starts the export if an endpoint is configured.
 #[allow(clippy::type_complexity)]
 pub(super) fn start(
     endpoints: &Endpoints,
@@ -64,9 +64,9 @@ pub(super) fn start(
         .with_resource(Resource::builder().with_service_name("faultline").build())
         .build();
     let tracer = provider.tracer("faultline");
-    // Our own work only: what the exporter itself does must not become a trace.
+    // Only the server's own spans are exported: the work of the exporter itself must not become a trace.
     let ours = Targets::new().with_target(SELF_TRACING_TARGET, LevelFilter::TRACE);
-    // Where in our source a span begins is the same for all of them.
+    // The location in the source code is the same for all of these spans.
     let layer = tracing_opentelemetry::layer()
         .with_tracer(tracer)
         .with_location(false)
@@ -84,7 +84,7 @@ fn is_own_endpoint(uri: &Uri, endpoints: &Endpoints) -> bool {
 fn exporter(endpoint: &str) -> anyhow::Result<SpanExporter> {
     let protocol = std::env::var(PROTOCOL).unwrap_or_default();
     match protocol.as_str() {
-        // The endpoint is said, or another variable could still lead back to ourselves.
+        // The endpoint is set explicitly, since another variable could otherwise lead back to this server.
         "grpc" => {
             Ok(SpanExporter::builder().with_tonic().with_endpoint(endpoint).with_timeout(TIMEOUT).build()?)
         }
@@ -103,7 +103,7 @@ fn client() -> opentelemetry_http::hyper::HyperClient {
     opentelemetry_http::hyper::HyperClient::with_default_connector(TIMEOUT, None)
 }
 
-/// The exporter calls from a thread of its own, and the client needs the runtime.
+/// An HTTP client that runs requests on the runtime, because the exporter calls it from a thread of its own.
 #[derive(Debug)]
 struct RuntimeHttpClient {
     handle: Handle,

@@ -1,4 +1,4 @@
-//! Pieces are whole lines, all of them, and end in the same places however much text follows.
+//! Tests that chunks consist of whole lines, contain all of them, and end in the same places however much text follows.
 
 use super::super::hashing_reader::ContentHash;
 use super::*;
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 const SIZES: ChunkSizes = ChunkSizes { chunk: 32, line: 48 };
 
-/// Gives a few bytes at a time, as a pipe may, and fails at the end if it is to.
+/// A reader that returns a few bytes at a time, as a pipe may, and that can fail at the end.
 struct SlowReader<'a> {
     rest: &'a [u8],
     step: usize,
@@ -43,7 +43,7 @@ fn ends(chunks: &[Chunk]) -> Vec<u64> {
     chunks.iter().map(|chunk| chunk.span.end.position).collect()
 }
 
-/// Lines of up to 60 bytes: some fit, some are too long for a piece, some too long at all.
+/// Generates texts with lines of up to 60 bytes: some fit, some are too long for a chunk, some exceed the line limit.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec((0_usize..60, any::<bool>()), 0..12).prop_map(|lines| {
         let mut text = Vec::new();
@@ -56,7 +56,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What the lines of a text become: those that are too long keep their beginning.
+/// Returns the expected lines of a text: those that are too long keep their beginning.
 fn expected(text: &[u8]) -> Vec<Vec<u8>> {
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     if lines.last().is_some_and(|last| last.is_empty()) {
@@ -86,18 +86,19 @@ proptest! {
         prop_assert_eq!(chunks.last().map_or(0, |last| last.span.end.position), text.len() as u64);
     }
 
-    /// The promise that a repeated run rests on: sent before, stopped anywhere, grown since, the pieces are the same.
+    /// Checks the guarantee that repeated runs rely on: the chunks are the same if the text was sent before, the run
+    /// was stopped anywhere, and the text has grown since.
     #[test]
     fn pieces_are_the_same_when_the_text_has_grown(text in texts(), more in texts(), at in any::<u16>(), from in any::<u16>()) {
         let grown = [text.as_slice(), &more].concat();
         let before = chunk_text(&grown[..usize::from(at) % (grown.len() + 1)]);
-        // Acknowledged and written down up to some piece; the rest may have been sent.
+        // Chunks up to this position were acknowledged and recorded; the rest may have been sent.
         let known = usize::from(from) % (before.len() + 1);
         let known_end = before[..known].iter().rev().find(|chunk| !chunk.span.is_tail);
         let start = known_end.map_or(0, |chunk| chunk.span.end.position);
         let planned = before.iter().filter_map(|chunk| chunk.plan).collect();
         let after = chunk_text_from(&grown, start, planned, false);
-        // A last line that went on is another line; all else that was sent is sent again as it was.
+        // A last line that has grown is another line; every other chunk that was sent is sent again unchanged.
         let goes_on = |chunk: &Chunk| {
             let end = usize::try_from(chunk.span.end.position).unwrap();
             chunk.span.is_tail && grown.get(end).is_some_and(|next| *next != b'\n')

@@ -1,19 +1,20 @@
-//! A piece that is too much at once is delivered in parts: a few lines can yield more rows than one request may.
+//! Delivers a chunk that is too large in parts: a few lines can yield more rows than one request may.
 //!
-//! What always holds: the parts of a piece are the same whenever it is sent, and have keys of their own. A place that knows
-//! the parts does not know the whole, so once a piece is sent in parts it always is; the ledger sees to that. A single
-//! line that is too much is counted as rejected, and the others are not held up by it.
+//! Invariants: the parts of a chunk are the same whenever it is sent, and have keys of their own. A destination that
+//! has stored the parts does not recognize the whole chunk, so a chunk that was once sent in parts is always sent in
+//! parts; the ledger ensures that. A single line that is too large is counted as rejected, and does not hold up the
+//! others.
 
 use super::{Delivery, DeliveryError, RunFailure};
 use bytes::Bytes;
 use collector::pipeline::{IngestResponse, RejectedRecord};
 use memchr::{memchr, memchr_iter, memrchr};
 
-/// A part is as many whole lines as fit into this, or one line.
+/// The size of a part, which is filled with as many whole lines as fit, or with one line.
 const PART_BYTES: usize = 16 << 10;
 
 impl Delivery {
-    /// Delivers a piece in parts, one after another.
+    /// Delivers a chunk in parts, one after another.
     pub(in super::super) async fn deliver_in_parts(
         &self,
         mut body: Bytes,
@@ -39,7 +40,7 @@ impl Delivery {
     }
 }
 
-/// A line of which nobody could take what it yields.
+/// Returns the response for a line whose rows are too large for any request.
 fn reject_line(reason: String) -> IngestResponse {
     IngestResponse {
         rejected: vec![RejectedRecord { line: 1, reason }],
@@ -48,7 +49,7 @@ fn reject_line(reason: String) -> IngestResponse {
     }
 }
 
-/// How much of a body is its next part.
+/// Returns the length of the next part of a body.
 fn next_part_length(body: &[u8], limit: usize) -> usize {
     if body.len() <= limit {
         return body.len();
@@ -57,7 +58,7 @@ fn next_part_length(body: &[u8], limit: usize) -> usize {
     whole.map_or(body.len(), |rejected| rejected + 1)
 }
 
-/// Adds the answer to a part that begins after so many lines.
+/// Adds the response to a part that begins after this many lines.
 fn add_part(whole: &mut IngestResponse, part: IngestResponse, lines: u64) {
     whole.accepted += part.accepted;
     whole.events += part.events;

@@ -1,4 +1,4 @@
-//! Pieces to a running server, over HTTP: `POST /v1/envelopes`, compressed, each under its key.
+//! Sends chunks to a running server over HTTP: `POST /v1/envelopes`, compressed, each with its idempotency key.
 
 use super::DeliveryError;
 use crate::client::{self, ClientTlsArgs, HttpClient, ServerAddress};
@@ -14,13 +14,13 @@ use serde::Deserialize;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An answer takes no longer than this, or it is asked for again.
+/// The longest time for a response. After it, the request is retried.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Answers are short.
+/// The maximum size of a response; responses are short.
 const MAX_RESPONSE_BYTES: usize = 4 << 20;
-/// A server that names no time is asked again after this.
+/// The pause before a retry if the server names none.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// Fast, and a log shrinks to a tenth all the same.
+/// The fastest level, at which a log still shrinks to a tenth.
 const ZSTD_LEVEL: i32 = 1;
 
 /// The address of a server, as given on the command line.
@@ -36,19 +36,19 @@ impl FromStr for IngestUrl {
 }
 
 impl IngestUrl {
-    /// As it is shown.
+    /// Returns the URL as it is displayed.
     pub(crate) fn url(&self) -> String {
         self.0.to_string()
     }
 
-    /// The name of the file that remembers what went there.
+    /// Returns the name of the ledger file for this server.
     pub(crate) fn ledger_file_name(&self) -> String {
         let escape = |c: char| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '_' };
         let name: String = self.0.authority.chars().take(100).map(escape).collect();
         format!("ingest-{name}-{:016x}.json", xxhash_rust::xxh3::xxh3_64(self.0.authority.as_bytes()))
     }
 
-    /// Where pieces are posted, with what holds for lines that do not say.
+    /// Returns the URI to which chunks are posted, with the defaults for lines as parameters.
     fn uri(&self, defaults: &Defaults) -> Result<Uri, String> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let dialect = defaults.dialect.map(Dialect::as_str);
@@ -67,7 +67,7 @@ impl IngestUrl {
     }
 }
 
-/// A server that takes pieces.
+/// A server that accepts chunks.
 pub(crate) struct IngestServer {
     client: HttpClient,
     uri: Uri,
@@ -80,7 +80,7 @@ impl IngestServer {
         Ok(Self { client: HttpClient::new(&target.0, tls)?, uri, url: target.url() })
     }
 
-    /// Sends a piece once.
+    /// Sends a chunk once.
     pub(super) async fn post(&self, body: Bytes, key: &str) -> Result<IngestResponse, DeliveryError> {
         let compressed = tokio::task::spawn_blocking(move || zstd::bulk::compress(&body, ZSTD_LEVEL));
         let compressed = match compressed.await.map_err(std::io::Error::from).flatten() {
@@ -121,14 +121,14 @@ impl IngestServer {
         }
     }
 
-    /// The connection ended early: what became of the piece will show when it is sent again.
+    /// Returns the error for a connection that ended early. A retry will show if the chunk was stored.
     fn connection_error(&self, error: &(dyn std::error::Error + 'static)) -> DeliveryError {
         let reason = client::connection_error(&self.url, error);
         DeliveryError::Retry { after: Duration::from_millis(500), reason, needs_operator: false }
     }
 }
 
-/// The answer of `/v1/envelopes`, or its refusal.
+/// The response of `/v1/envelopes`, which has either counts or an error.
 #[derive(Deserialize)]
 struct EnvelopesResponse {
     accepted: Option<u64>,
@@ -145,7 +145,7 @@ struct EnvelopesResponse {
 }
 
 impl EnvelopesResponse {
-    /// The counts, if that is what came.
+    /// Returns the counts, if the response has them.
     fn summary(&mut self) -> Option<IngestResponse> {
         let rejected = std::mem::take(&mut self.rejected);
         Some(IngestResponse {
@@ -168,7 +168,7 @@ struct ErrorBody {
     remedy: String,
 }
 
-/// What an answer means for the piece. 400 with counts means that it was read, and no line of it was of use.
+/// Interprets a response. A status of 400 with counts means that the chunk was processed, and no line of it was usable.
 fn interpret_response(
     url: &str,
     status: StatusCode,
@@ -192,13 +192,13 @@ fn interpret_response(
         code @ (408 | 425 | 429 | 500 | 502 | 503 | 504) => {
             DeliveryError::Retry { after: retry_after(headers), reason, needs_operator: code == 503 }
         }
-        // Something else answers in its place: a proxy, or whoever has the port now.
+        // Something else responds at this address, such as a proxy or another program.
         _ if !is_faultline => DeliveryError::Unreachable { reason },
         _ => DeliveryError::Permanent { reason },
     })
 }
 
-/// When the server wants to be asked again, within reason.
+/// Returns the time after which the server requests a retry, within limits.
 fn retry_after(headers: &HeaderMap) -> Duration {
     const LONGEST: u64 = 60;
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());

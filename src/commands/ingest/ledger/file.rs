@@ -1,7 +1,6 @@
-//! The ledger's file: read whole, and written whole or not at all.
+//! The file of the ledger, which is read as a whole, and written atomically.
 //!
-//! What always holds: a file that cannot be understood is never written over, since everything in it would then be
-//! ingested once more.
+//! Invariant: a file that cannot be parsed is never overwritten, since everything in it would then be ingested again.
 
 use super::Entry;
 use serde::{Deserialize, Serialize};
@@ -11,31 +10,31 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-/// The form that is written.
+/// The version of the format.
 const VERSION: u32 = 1;
 
-/// Why a ledger cannot be used.
+/// The reason why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LedgerError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error(
         "cannot use the record of what was ingested, {path}: {error}; check its owner, and the room on its disk"
     )]
     Io {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It holds something else.
+    /// The file is not a valid ledger.
     #[error(
         "the record of what was ingested, {path}, cannot be understood ({reason}); restore it, or remove it (then files \
          that were ingested before are no longer known)"
     )]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// What is wrong with it.
+        /// The mistake in the file.
         reason: String,
     },
 }
@@ -46,7 +45,7 @@ struct LedgerDocument {
     entries: Vec<Entry>,
 }
 
-/// Where a ledger stands.
+/// The location of a ledger.
 pub(super) struct LedgerFile {
     path: PathBuf,
 }
@@ -56,7 +55,7 @@ impl LedgerFile {
         Self { path }
     }
 
-    /// The entries; none when there is no file yet.
+    /// Returns the entries, or none if there is no file yet.
     pub(super) fn read(&self) -> Result<Vec<Entry>, LedgerError> {
         let bytes = match fs::read(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -71,7 +70,7 @@ impl LedgerFile {
         Ok(document.entries)
     }
 
-    /// Changes the entries, with no other process in between; gives back what is written now.
+    /// Changes the entries while no other process can, and returns the entries that were written.
     pub(super) fn update(
         &self,
         change: impl FnOnce(Vec<Entry>) -> BTreeMap<u64, Entry>,
@@ -84,7 +83,7 @@ impl LedgerFile {
         Ok(entries)
     }
 
-    /// Ends with the file that is given back.
+    /// Locks the ledger until the returned file is dropped.
     fn lock(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,4 +1,4 @@
-//! The ledger claims what was acknowledged, survives what happens to it, and stays small.
+//! Tests that the ledger claims only what was acknowledged, survives damage and concurrent writes, and stays small.
 
 use super::*;
 use std::fs;
@@ -7,7 +7,7 @@ fn offset(position: u64) -> HashedOffset {
     HashedOffset { position, hash: ContentHash(u128::from(position) << 64) }
 }
 
-/// A piece that ends here; one without a newline begins five bytes before.
+/// Returns a chunk that ends at this position; one without a newline begins five bytes earlier.
 fn span(end: u64, is_tail: bool) -> ChunkSpan {
     ChunkSpan { start: offset(end.saturating_sub(5)), end: offset(end), is_tail }
 }
@@ -90,7 +90,8 @@ fn the_oldest_make_room() {
     assert_eq!(entry.earlier.last().map(|(offset, _)| offset.position), Some(198));
 }
 
-/// A run that ingests once more is continued by such a run only, for a day, and tells nobody else anything before its end.
+/// Checks that a run with `--again` is continued only by another one, for a day, and affects no other run before its
+/// end.
 #[test]
 fn an_unfinished_second_time_is_apart() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The summary as it is printed: tables, with bars on a terminal, or one JSON object.
+//! The printed summary: tables, with bars on a terminal, or one JSON object.
 
 use super::{Counts, FileReport, Report};
 use crate::cli::terminal::{self, OutputStyle, cell, format_percent, number_cell};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 impl Report {
-    /// For people.
+    /// Returns the summary as tables.
     pub(in super::super) fn tables(&self, style: OutputStyle) -> String {
         let mut text = self.file_table(style);
         if !self.categories.is_empty() {
@@ -58,7 +58,7 @@ impl Report {
         self.categories.iter().map(line).collect()
     }
 
-    /// For programs.
+    /// Returns the summary as one JSON object.
     pub(in super::super) fn json(&self, took: Duration) -> String {
         let files: Vec<Value> = self.files.iter().map(file_json).collect();
         let mut object = counts_json(&self.total);

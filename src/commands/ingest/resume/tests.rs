@@ -1,4 +1,4 @@
-//! What is known of a text is found, and what is not is not.
+//! Tests that a known text is recognized, and an unknown one is not.
 
 use super::super::chunks::{ChunkSizes, ChunkSpan, Chunker};
 use super::*;
@@ -14,7 +14,7 @@ fn span(start: &[u8], end: &[u8], is_tail: bool) -> ChunkSpan {
     ChunkSpan { start: offset_of(start), end: offset_of(end), is_tail }
 }
 
-/// An entry for a text that was ingested so far; the last line may lack its newline.
+/// Returns an entry for a text that was ingested completely; the last line may lack its newline.
 fn entry(id: u64, text: &[u8]) -> Entry {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let first = HashingReader::new(text).first_line_hash();
@@ -26,7 +26,7 @@ fn entry(id: u64, text: &[u8]) -> Entry {
     entry
 }
 
-/// Where a text goes on, by which entry, and whether it has nothing new.
+/// Checks the position at which a text continues, the entry that it matches, and if it has nothing new.
 fn check(known: &[&[u8]], text: &[u8], position: u64, id: Option<u64>, nothing_new: bool) {
     let entries: Vec<Entry> = known.iter().enumerate().map(|(id, text)| entry(id as u64, text)).collect();
     let mut found = find_resume_point(&entries, || Ok(text)).unwrap();
@@ -73,7 +73,7 @@ fn a_copy_from_an_earlier_run_is_known() {
     assert!(found.has_nothing_new());
     let (known, index) = found.entry.unwrap();
     assert_eq!((known.id, known.lines_at(index)), (7, 1));
-    // Another text with the same beginning goes on by itself.
+    // Another text with the same beginning is independent.
     let mut found = find_resume_point(&entries, || Ok(&b"one\n2\n"[..])).unwrap();
     assert!(!found.has_nothing_new());
     let (mut other, index) = found.entry.unwrap();
@@ -81,7 +81,7 @@ fn a_copy_from_an_earlier_run_is_known() {
     assert_eq!((other.id, other.done, other.lines), (9, offset_of(b"one\n"), 1));
 }
 
-/// A place that stores what it is sent under a key once, and a ledger; both survive kills.
+/// A simulated destination that stores what it is sent with a key once, and a ledger; both survive kills.
 #[derive(Default)]
 struct Simulation {
     keys: HashSet<u128>,
@@ -91,7 +91,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    /// Ingests a text; killed after so many pieces were sent, of which fewer were acknowledged and written down.
+    /// Ingests a text. The run is killed after `sent` chunks were sent, of which `acknowledged` were recorded.
     fn run(&mut self, text: &[u8], sent: usize, acknowledged: usize) {
         let known: Vec<Entry> = self.ledger.values().cloned().collect();
         let mut found = find_resume_point(&known, || Ok(text)).unwrap();
@@ -128,14 +128,15 @@ impl Simulation {
 }
 
 proptest! {
-    /// The promise of all this: a log grows, sometimes by half a line; whoever ingests it is killed at any instant; in
-    /// the end every line is stored once. Half a line that was the last one may have been stored as well.
+    /// Checks the guarantee of this module: while a log grows, sometimes by half a line, the command that ingests it is
+    /// killed at any time; in the end every line is stored once. Half a line that was the last one may also have been
+    /// stored.
     #[test]
     fn every_line_is_stored_once(
         lengths in proptest::collection::vec(1_usize..30, 1..12),
         rounds in proptest::collection::vec((any::<u16>(), 0_usize..6, 0_usize..6), 1..6),
     ) {
-        // No line is the beginning of another.
+        // No line is a prefix of another.
         let lines: Vec<Vec<u8>> =
             (0_u8..).zip(&lengths).map(|(index, length)| [&[b'A' + index], &b"x".repeat(*length)[..], b"."].concat()).collect();
         let text: Vec<u8> = lines.iter().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
