@@ -106,7 +106,7 @@ pub struct Limits {
     /// The maximum number of wrappers and JSON-in-a-string layers that are opened: MCP needs two, gateways add
     /// one or two.
     pub envelope_levels: usize,
-    /// The maximum number of events of one record. Further events are counted, but not kept.
+    /// The maximum number of events of one record. Further events are dropped, which is reported once.
     pub events_per_record: usize,
     /// The maximum length of a message. A longer one is truncated at a character boundary before it is read.
     pub message_bytes: usize,

@@ -1,14 +1,14 @@
-//! Redaction, first of all: before fingerprint, storage, metrics or logs.
+//! Redaction, which comes first: before the fingerprint, storage, metrics or logs.
 //!
-//! Two kinds of secrets leave two kinds of marks. Confirmation tokens are live credentials, yet one must
-//! be followed from "required" to "used": they become `[token:<16 hex of a keyed hash>]`. Everything else
-//! becomes `[redacted]`.
+//! There are two kinds of secrets and two kinds of marks. Confirmation tokens are live credentials, but it must
+//! be possible to follow one from "required" to "used", so they become `[token:<16 hex of a keyed hash>]`. All
+//! other secrets become `[redacted]`.
 //!
-//! The opposite mistake counts as well: codes such as `TOKEN_EXPIRED`, metrics such as
-//! `tokens_per_minute` and ordinary words stay, or the error itself would be gone.
+//! False positives matter as well: codes such as `TOKEN_EXPIRED`, metrics such as `tokens_per_minute` and
+//! ordinary words are kept, because otherwise the error itself would be lost.
 //!
-//! What always holds: no text leaves this library that has not been through here, keys of objects
-//! included; the same text under the same key gives the same result.
+//! Invariants: no text leaves this library without redaction, including the keys of objects; the same text under
+//! the same hash key gives the same result.
 
 mod addresses;
 mod assigned;
@@ -62,18 +62,18 @@ string_enum! {
     }
 }
 
-/// What stands where a secret stood.
+/// The mark that replaces a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// The key of the token hash. `serve` keeps one in its data directory, `classify` uses [`HashKey::FIXED`].
+/// The key of the token hash. `serve` stores one in its data directory, `classify` uses [`HashKey::FIXED`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey([u8; 16]);
 
 impl HashKey {
-    /// For output that is shown and not stored: stable across runs and machines.
+    /// The key for output that is shown and not stored. It is stable across runs and machines.
     pub const FIXED: Self = Self(*b"faultline/tokens");
 
-    /// A key of one's own.
+    /// Creates a key from random bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
@@ -86,7 +86,7 @@ impl fmt::Debug for HashKey {
     }
 }
 
-/// Follows one token without showing it.
+/// A hash that identifies one confirmation token without revealing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash(pub u64);
 
@@ -96,30 +96,30 @@ impl fmt::Display for TokenHash {
     }
 }
 
-/// Takes secrets out of texts and JSON.
+/// Removes secrets from texts and JSON.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     hash_key: HashKey,
     keys: SecretKeys,
-    /// Keys that specifications name, judged once; their own text is known to need no care.
+    /// Keys that specifications name, classified once. Their own text needs neither redaction nor escaping.
     judged: NameTable<Judged>,
-    /// How these keys are written, each with what stands around it: `,"key":`.
+    /// The JSON text of these keys with a comma and a colon: `,"key":`.
     written: Vec<String>,
     patterns: Vec<regex::Regex>,
-    /// One bit a [`Rule`].
+    /// The rules that are disabled, one bit per [`Rule`].
     off: u16,
 }
 
-/// What is known about a key ahead of time.
+/// A key that was classified in advance.
 #[derive(Debug, Clone, Copy)]
 struct Judged {
     kind: KeyKind,
-    /// Its place among the written keys.
+    /// The index among the written keys.
     written: u16,
 }
 
 impl Redactor {
-    /// The rules as they ship, with an operator's changes.
+    /// Creates a redactor from the built-in rules and an operator's changes.
     #[must_use]
     pub fn new(hash_key: HashKey, settings: &RedactionSettings) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl Redactor {
         }
     }
 
-    /// Judges keys ahead of time that many records will have.
+    /// Classifies keys that many records will have, in advance.
     pub(crate) fn judge<'k>(&mut self, keys: impl IntoIterator<Item = &'k str>) {
         for key in keys {
             let is_plain_text =
@@ -149,10 +149,10 @@ impl Redactor {
         self.off & 1 << rule as u16 == 0
     }
 
-    /// The keyed hash of a confirmation token.
+    /// Returns the keyed hash of a confirmation token.
     #[must_use]
     pub fn token_hash(&self, token: &str) -> TokenHash {
-        // One that was redacted before keeps the hash it had.
+        // A token that was redacted before keeps its hash.
         let marked = token
             .strip_prefix("[token:")
             .and_then(|hash| u64::from_str_radix(hash.strip_suffix(']')?, 16).ok());
@@ -162,7 +162,7 @@ impl Redactor {
         TokenHash(SipHasher24::new_with_key(&self.hash_key.0).hash(token.as_bytes()))
     }
 
-    /// A text without its secrets; borrowed when there were none.
+    /// Returns a text without its secrets. It is borrowed if there were none.
     #[must_use]
     #[inline]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -172,17 +172,17 @@ impl Redactor {
         }
     }
 
-    /// Apart from the path that most texts take, so that this stays short.
+    /// Continues [`Self::text`] out of line, so that the path that most texts take stays short.
     #[inline(never)]
     fn searched<'t>(&self, text: &'t str, first_place: Option<usize>) -> Cow<'t, str> {
         let scanned = first_place.map_or(Cow::Borrowed(text), |place| self.scan(text, place));
         if self.patterns.is_empty() { scanned } else { self.own_patterns(scanned) }
     }
 
-    /// True for a number that is a card number.
+    /// Returns true if a number is a payment card number.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(crate) fn is_secret_number(&self, number: f64) -> bool {
-        // No issuer's numbers of sixteen digits start with more than 6, so a card is exact as a float.
+        // A sixteen-digit card number starts with 6 at most, so a float represents it exactly.
         (1e14..1e16).contains(&number)
             && number.fract() == 0.0
             && self.is_on(Rule::Card)
@@ -198,7 +198,8 @@ impl Redactor {
         text
     }
 
-    /// The name of a client: told apart, but not told, when it is a secret such as an e-mail address.
+    /// Returns the name of a client. A name that is a secret, such as an e-mail address, is replaced by a hash,
+    /// so that clients can be distinguished but not identified.
     #[must_use]
     pub fn client<'t>(&self, name: &'t str) -> Cow<'t, str> {
         match self.text(name) {
@@ -207,8 +208,8 @@ impl Redactor {
         }
     }
 
-    /// Appends a value as JSON text without its secrets. Objects and arrays take no more once `end` bytes
-    /// are written, and end with a mark that says so.
+    /// Appends a value as JSON text without its secrets. Objects and arrays are truncated once `end` bytes are
+    /// written, and then end with a truncation mark.
     pub(crate) fn json(&self, out: &mut String, value: Json<'_>, end: usize) {
         if let Some(scalar) = value.scalar() {
             self.scalar(out, scalar);
@@ -257,7 +258,7 @@ impl Redactor {
         out.push(']');
     }
 
-    /// Appends the fields of an object, without its braces.
+    /// Appends the fields of an object without its braces.
     pub(crate) fn fields(&self, out: &mut String, object: Json<'_>, end: usize) {
         let mut first = true;
         for (key, value) in object.fields() {
@@ -275,7 +276,7 @@ impl Redactor {
         self.field_of(out, first, (key, value), end, Json::NULL);
     }
 
-    /// The same for a field of an object that may name what its value is.
+    /// Appends one field of `object`, which may contain a name that makes the value of this field a secret.
     pub(crate) fn field_of(
         &self,
         out: &mut String,
@@ -307,7 +308,8 @@ impl Redactor {
         }
     }
 
-    /// A value under a key that says nothing; but the number of an order is no card's.
+    /// Appends a value under a key that is not sensitive. A long number under the key of an identifier, such as
+    /// an order number, is not treated as a card number.
     #[inline]
     fn plain(&self, out: &mut String, key: &str, value: Json<'_>, end: usize) {
         match value.scalar() {
@@ -319,12 +321,12 @@ impl Redactor {
         }
     }
 
-    /// A value under a secret key, whatever it is; what cannot be a secret stays.
+    /// Appends a value under a secret key, whatever its type. A value that cannot be a secret is kept.
     fn secret(&self, out: &mut String, value: Json<'_>, end: usize) {
         let is_harmless =
             |text: &str| values::is_harmless(text.as_bytes()) || values::is_remark(text.as_bytes());
         let stays = |item: Json<'_>| item.as_str().is_some_and(is_harmless);
-        // `{"password":["must not be empty"]}`
+        // An array of remarks is kept: `{"password":["must not be empty"]}`
         const REMARKS: usize = 8;
         let all_stay = value.is_array()
             && value.items().next().is_some()
@@ -342,7 +344,7 @@ impl Redactor {
         }
     }
 
-    /// A value under the key of a token: every text in it is one.
+    /// Appends a value under the key of a token: every text in it is a token.
     fn token(&self, out: &mut String, value: Json<'_>) {
         match value.scalar() {
             Some(scalar @ (Scalar::Text("") | Scalar::Bool(_) | Scalar::Null)) => write::scalar(out, scalar),
@@ -376,13 +378,13 @@ impl Redactor {
     }
 }
 
-/// Text that looks made by chance.
+/// Returns true for a text that looks randomly generated.
 fn is_random_text(value: Json<'_>) -> bool {
     const AT_LEAST: usize = 16;
     value.as_str().is_some_and(|text| values::is_random(text.as_bytes(), AT_LEAST))
 }
 
-/// A number as long as a card's, also in a text.
+/// Returns true for a number that is as long as a card number, also if it is written as a text.
 #[inline]
 #[allow(clippy::cast_precision_loss)]
 fn is_long_number(scalar: Scalar<'_>) -> bool {
@@ -397,7 +399,7 @@ fn is_long_number(scalar: Scalar<'_>) -> bool {
     }
 }
 
-/// A secret value, whatever it is; what cannot be one stays.
+/// Writes the mark instead of a secret value of any type. Empty texts, booleans and `null` are kept.
 fn secret(out: &mut String, value: Json<'_>) {
     match value.scalar() {
         Some(scalar @ (Scalar::Bool(_) | Scalar::Null | Scalar::Text(""))) => write::scalar(out, scalar),

@@ -1,9 +1,9 @@
-//! The accuracy of the classifier on real payloads, and on cases of our own.
+//! The accuracy of the classifier on real payloads and on test cases of this repository.
 //!
-//! The payloads themselves are no part of the repository. The environment variable
-//! `FAULTLINE_FIELD_CORPUS` names a file of JSON lines, one payload a line with its label; when it is unset,
-//! only our own cases run, and a note says so. A failure is right when it yields exactly one error event
-//! in its category or an acceptable one; anything else is right when it yields no error event.
+//! The payloads themselves are not part of the repository. The environment variable `FAULTLINE_FIELD_CORPUS`
+//! names a file of JSON lines, one payload with its label per line. If it is unset, only the test cases of this
+//! repository run, and a note says so. A labelled failure is classified correctly if it yields exactly one error
+//! event in its category or an acceptable one; any other payload if it yields no error event.
 
 #![expect(
     clippy::expect_used,
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const CORPUS: &str = "FAULTLINE_FIELD_CORPUS";
-/// Prints every payload that is wrong, not only its id.
+/// The environment variable that makes the test print every wrong payload instead of only its id.
 const VERBOSE: &str = "FAULTLINE_FIELD_VERBOSE";
 
-/// Forms that come in over OTLP: the collector takes them apart, so that a line of text is not their form.
+/// Forms that arrive over OTLP. The collector decodes them, so they never arrive as a line of text.
 const OTLP_FORMS: [&str; 2] = ["otlp_span", "otlp_log"];
 
-/// Keeps what the errors of a payload are.
+/// A sink that keeps the errors of a payload.
 #[derive(Default)]
 struct Errors(Vec<(String, Option<String>, Option<String>, String)>);
 
@@ -45,7 +45,7 @@ impl Sink for Errors {
     fn unrecognized(&mut self, _: UnrecognizedReason) {}
 }
 
-/// The errors of a payload, as `faultline classify` would read them from a log.
+/// Returns the errors of a payload, as `faultline classify` would read them from a log.
 fn errors(classifier: &mut Classifier, payload: &Value) -> Errors {
     let text = payload.as_str().map_or_else(|| payload.to_string(), str::to_owned);
     let mut errors = Errors::default();
@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-/// How many were right, of how many.
+/// The number of correct results and the total.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     right: usize,
@@ -119,7 +119,7 @@ struct Report {
     others: Tally,
     by_form: BTreeMap<String, Tally>,
     by_category: BTreeMap<String, Tally>,
-    /// Truth and verdict of what is wrong, with the ids.
+    /// Expected and actual results of the wrong cases, with their ids.
     wrong: BTreeMap<(String, String), Vec<String>>,
     faults: Tally,
     operations: Tally,
@@ -185,7 +185,7 @@ fn real_payloads_are_read_right() {
     let rules = rules();
     let (mut report, mut otlp) = (Report::default(), Report::default());
     for case in text.lines().filter(|line| !line.trim().is_empty()).map(Case::read) {
-        // A classifier of its own: earlier payloads must not help.
+        // Each case has its own classifier, because earlier payloads must not help.
         let errors = errors(&mut Classifier::new(Arc::clone(&rules)), &case.payload);
         let is_otlp = OTLP_FORMS.contains(&case.form.as_str());
         if is_otlp { &mut otlp } else { &mut report }.add(&case, &errors);

@@ -1,9 +1,9 @@
-//! How many secrets are found, and how many innocent texts are left alone.
+//! The share of secrets that are found, and the share of innocent texts that are left unchanged.
 //!
-//! `tests/corpus/secrets/secrets.ndjson` holds invented secrets in the places where they are met, and
-//! `innocent.ndjson` what looks like one and is none. Each goes the whole way from a record to its events, and
-//! the events are searched. `{S}` marks where the secret stands; its parts are joined here, so that no scanner
-//! takes the file for a leak.
+//! `tests/corpus/secrets/secrets.ndjson` contains invented secrets in the contexts in which they occur, and
+//! `innocent.ndjson` contains texts that only look like secrets. Each is classified as a record, and the
+//! resulting events are searched. `{S}` marks the position of the secret, whose parts are joined here, so that no
+//! scanner reports the file as a leak.
 
 #[cfg(test)]
 mod secrets {
@@ -49,7 +49,7 @@ mod secrets {
         events.0.join("\n")
     }
 
-    /// An entry as records: one for each place that its text is put into.
+    /// Returns the records of an entry, one for each context that its text is put into.
     fn records(entry: &Value) -> Vec<String> {
         let failure = |message: &str, details: Value| {
             json!({"success": false, "error": {"code": "INTERNAL_ERROR", "message": message, "details": details}})
@@ -72,7 +72,7 @@ mod secrets {
         }
     }
 
-    /// Puts the secret where it stands, in a string of any depth of JSON texts.
+    /// Inserts the secret at its mark, in strings of JSON texts of any depth.
     fn filled(entry: &Value, secret: &str) -> Value {
         match entry {
             Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -94,7 +94,7 @@ mod secrets {
         parts.iter().map(|part| part.as_str().expect("a part")).collect()
     }
 
-    /// True when a secret, or its longer half, stands in some text, however often it was escaped.
+    /// Returns true if a text contains a secret or its longer half, however often it was escaped.
     fn holds(text: &str, secret: &str) -> bool {
         let middle = secret.ceil_char_boundary(secret.len() / 2);
         let halves = [&secret[..middle], &secret[middle..]].into_iter().filter(|half| half.len() >= 6);
@@ -106,7 +106,7 @@ mod secrets {
         halves.chain([secret]).flat_map(escaped).any(|part| text.contains(&part))
     }
 
-    /// What is wrong with the events of an entry that holds a secret.
+    /// Returns the problem with the events of an entry that contains a secret.
     fn leak(classifier: &mut Classifier, entry: &Value) -> Option<String> {
         let secret = secret_of(entry);
         let filled = filled(entry, &secret);
@@ -125,7 +125,7 @@ mod secrets {
         None
     }
 
-    /// What is wrong with the events of an entry that holds none.
+    /// Returns the problem with the events of an entry that contains no secret.
     fn change(classifier: &mut Classifier, entry: &Value) -> Option<String> {
         if let Some(details) = entry.get("details") {
             let out = events(classifier, &records(entry)[0]);

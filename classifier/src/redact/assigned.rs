@@ -1,4 +1,5 @@
-//! `password=...`, `"api_key": "..."`: values that stand behind a telling key, seen from the sign between.
+//! Values that are assigned to a secret key, `password=...` or `"api_key": "..."`, recognized from the sign
+//! between them.
 
 use super::candidates::mark_length;
 use super::keys::{self, KeyKind};
@@ -10,7 +11,8 @@ use super::{Redactor, Rule};
 use std::ops::Range;
 
 impl Redactor {
-    /// What a `=` or `:` says; `sign` is where it stands, also when it is written `%3D` or `%3A`.
+    /// Returns the secret that a `=` or `:` assigns. `sign` is its position; it may also be written as `%3D` or
+    /// `%3A`.
     pub(super) fn assignment(&self, bytes: &[u8], sign: Range<usize>, from: usize) -> Option<Found> {
         if !self.is_on(Rule::Assignment) {
             return None;
@@ -31,7 +33,7 @@ impl Redactor {
         }
     }
 
-    /// `api key`, `mot de passe`: keys of two or three words.
+    /// Returns true if the key consists of two or three words and is secret: `api key`, `mot de passe`.
     fn is_longer_key(&self, bytes: &[u8], key: &Range<usize>, from: usize) -> bool {
         let last = &bytes[key.clone()];
         if !phrases::ends_longer_key(last) {
@@ -69,7 +71,7 @@ impl Redactor {
         let value = Value::after(bytes, sign.clone())?;
         let text = &bytes[value.span.clone()];
         if is_harmless(text) {
-            // The scheme of `token: Bearer ...` is none, but says what follows.
+            // In `token: Bearer ...`, the scheme itself is not a secret, but it introduces one.
             return self.beyond_the_word(bytes, &value);
         }
         if value.is_quoted && is_remark(text) {
@@ -79,7 +81,7 @@ impl Redactor {
         if !is_certain && !looks_secret(text) && !is_whole_line(bytes, key, &value) {
             return None;
         }
-        // `Unexpected token: '}'` speaks of another kind of token.
+        // In `Unexpected token: '}'`, "token" has another meaning.
         if kind == KeyKind::Token && bytes[sign.start] == b':' && (text.len() < 6 || is_code(text)) {
             return None;
         }
@@ -90,8 +92,8 @@ impl Redactor {
         Some((value.span, mark))
     }
 
-    /// `token: Bearer ...` and `key=-----BEGIN ...`: the value's first word only says what kind of secret
-    /// follows.
+    /// Finds the secret in `token: Bearer ...` and `key=-----BEGIN ...`, where the first word of the value only
+    /// introduces it.
     fn beyond_the_word(&self, bytes: &[u8], value: &Value) -> Option<Found> {
         let text = &bytes[value.span.clone()];
         if text.starts_with(b"-----BEGIN") {
@@ -101,7 +103,8 @@ impl Redactor {
         found.filter(|(secret, _)| secret.start >= value.span.end)
     }
 
-    /// `"name": "Authorization", "value": "..."`, and the same as attributes of an XML element.
+    /// Finds the value in `"name": "Authorization", "value": "..."`, and the same in attributes of an XML
+    /// element.
     fn named_value(&self, bytes: &[u8], sign: Range<usize>) -> Option<Found> {
         let name = Value::after(near(bytes, &sign), sign).filter(|name| name.span.len() <= 64)?;
         if !matches!(self.keys.kind(&bytes[name.span.clone()]), KeyKind::Secret | KeyKind::Token) {
@@ -111,12 +114,12 @@ impl Redactor {
             from + bytes[from..].iter().take(16).take_while(|byte| signs.contains(byte)).count()
         };
         let next = skipped(name.span.end, b"\\\"' ,\n\t");
-        // A new line in JSON text.
+        // An escaped newline in JSON text.
         let next = match bytes.get(next..) {
             Some([b'n', b' ', ..]) if bytes[next - 1] == b'\\' => skipped(next + 1, b" "),
             _ => next,
         };
-        // The content of an element.
+        // The value is the content of an XML element.
         if bytes.get(next) == Some(&b'>') {
             let length = bytes[next + 1..].iter().take(REACH).position(|&byte| byte == b'<')?;
             let value = next + 1..next + 1 + length;
@@ -131,7 +134,7 @@ impl Redactor {
         (!is_harmless(&bytes[value.span.clone()])).then_some((value.span, Mark::Redacted))
     }
 
-    /// `["Authorization", "..."]` and `('x-api-key', '...')`, seen from the bracket.
+    /// Finds the value in `["Authorization", "..."]` and `('x-api-key', '...')`, starting from the bracket.
     pub(super) fn pair(&self, bytes: &[u8], bracket: usize) -> Option<Found> {
         let (name, end) = quoted_at(bytes, bracket + 1)?;
         if name.len() > 64 || !matches!(self.keys.kind(&bytes[name]), KeyKind::Secret | KeyKind::Token) {
@@ -148,7 +151,8 @@ impl Redactor {
     }
 }
 
-/// A text in quotes at a place, maybe with a letter before them; where it stands, and where the quotes end.
+/// Returns the range of a quoted text, which may have a prefix letter such as `b`, and the end of its closing
+/// quote.
 fn quoted_at(bytes: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     let letter = usize::from(matches!(bytes.get(at..), Some([b'b' | b'u' | b'r', b'"' | b'\'', ..])));
     let escapes = bytes[at + letter..].iter().take(4).take_while(|&&byte| byte == b'\\').count();
@@ -159,9 +163,9 @@ fn quoted_at(bytes: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     Some((start + 1..start + 1 + length, start + 1 + length + escapes + 1))
 }
 
-/// The value behind a sign, when it looks made by chance.
+/// Returns the value after a sign if it looks randomly generated.
 fn random_value(bytes: &[u8], sign: Range<usize>, at_least: usize) -> Option<Found> {
-    // Only what looks so is read to its end, which may be far.
+    // Only a value that looks random is read to its end, which may be far away.
     let value = Value::after(near(bytes, &sign), sign.clone())?;
     if !is_random(&bytes[value.span], at_least) {
         return None;
@@ -169,10 +173,10 @@ fn random_value(bytes: &[u8], sign: Range<usize>, at_least: usize) -> Option<Fou
     Value::after(bytes, sign).map(|value| (value.span, Mark::Redacted))
 }
 
-/// As much as shows whether a value looks made by chance, or what it is the name of.
+/// The number of bytes that are sufficient to judge whether a value looks random, or to read a name.
 const NEAR: usize = 96;
 
-/// A text up to a bounded distance behind a sign.
+/// Returns a text up to a bounded distance after a sign.
 fn near<'t>(bytes: &'t [u8], sign: &Range<usize>) -> &'t [u8] {
     &bytes[..bytes.len().min(sign.end + NEAR)]
 }
@@ -181,18 +185,18 @@ fn sign_is_colon(bytes: &[u8], sign: &Range<usize>) -> bool {
     sign.len() > 1 && matches!(bytes[sign.end - 1], b'A' | b'a')
 }
 
-/// `NOT_FOUND`, `expired_token`: the code of what is wrong with a token.
+/// Returns true for the code of a token error, such as `NOT_FOUND` or `expired_token`.
 fn is_code(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
         || text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_')
 }
 
-/// A line of its own, as files of settings have: `password: swordfish`.
+/// Returns true if the assignment is a line of its own, as in configuration files: `password: swordfish`.
 fn is_whole_line(bytes: &[u8], key: &Range<usize>, value: &Value) -> bool {
     let before = bytes[..key.start].iter().rev().take(64).find(|byte| !matches!(byte, b' ' | b'\t' | b'-'));
     let after = bytes[value.span.end..].iter().take(64).find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
     let text = &bytes[value.span.clone()];
-    // In JSON text, the line ends with its quotes.
+    // In JSON text, a quote ends the line.
     matches!(before, None | Some(b'\n' | b'"'))
         && matches!(after, None | Some(b'\n' | b'"' | b'\\'))
         && text.len() >= 4
@@ -200,14 +204,15 @@ fn is_whole_line(bytes: &[u8], key: &Range<usize>, value: &Value) -> bool {
         && !is_prose(text)
 }
 
-/// `?key=`, `&code=`, also when the sign is escaped or encoded.
+/// Returns true if the key is a query parameter (`?key=`, `&code=`), also if the separator is escaped or encoded.
 fn is_in_query(bytes: &[u8], key: usize) -> bool {
     let before = &bytes[..key];
     matches!(before.last(), Some(b'?' | b'&'))
         || [&b"&amp;"[..], b"%26", b"%3F", b"%3f", b"\\u0026"].iter().any(|sign| before.ends_with(sign))
 }
 
-/// `arn:aws:secretsmanager:eu-west-1:1:secret:name` names a secret, and is none.
+/// Returns true inside an ARN such as `arn:aws:secretsmanager:eu-west-1:1:secret:name`, which names a secret
+/// without containing it.
 fn is_in_arn(bytes: &[u8], key: usize) -> bool {
     let before = &bytes[key.saturating_sub(REACH)..key];
     before.ends_with(b":")
@@ -221,7 +226,7 @@ const fn is_key(byte: u8) -> bool {
     is_run(byte) || !byte.is_ascii()
 }
 
-/// The key in front of a sign, past quotes, brackets and backslashes.
+/// Returns the key in front of a sign, skipping quotes, brackets and backslashes.
 fn key_before(bytes: &[u8], sign: usize, from: usize) -> Option<Range<usize>> {
     let base = from.max(sign.saturating_sub(REACH));
     let before = &bytes[base..sign];
@@ -235,20 +240,20 @@ fn key_before(bytes: &[u8], sign: usize, from: usize) -> Option<Range<usize>> {
     let mut start = before[..end].iter().rposition(|&byte| !is_key(byte)).map_or(0, |at| at + 1);
     let key = &before[start..end];
     match start.checked_sub(1).map(|at| before[at]) {
-        // An escape such as `\u0026` would glue its digits to the key.
+        // Without this, the digits of an escape such as `\u0026` would become part of the key.
         Some(b'\\') if key.first() == Some(&b'u') && key.len() > 5 => start += 5,
         Some(b'\\') if key.len() > 2 && matches!(key[0], b'n' | b'r' | b't') => start += 1,
-        // And so would `%26`.
+        // The same applies to the digits of `%26`.
         Some(b'%') if key.len() > 2 && key[..2].iter().all(u8::is_ascii_hexdigit) => start += 2,
         _ => {}
     }
     (start < end).then_some(base + start..base + end)
 }
 
-/// The value behind a sign.
+/// The value after a sign.
 pub(super) struct Value {
     pub(super) span: Range<usize>,
-    /// Then it is a value, however it looks.
+    /// True if the value is quoted or in brackets, so that its form does not matter.
     pub(super) is_quoted: bool,
 }
 
@@ -262,7 +267,7 @@ impl Value {
         if mark_length(rest).is_some() {
             return None;
         }
-        // In JSON text that was encoded again, quotes have backslashes before them.
+        // In JSON text that was encoded again, backslashes precede the quotes.
         let escapes = rest.iter().take_while(|&&byte| byte == b'\\').count();
         let (offset, length, is_quoted) = match rest.get(escapes) {
             Some(&quote @ (b'"' | b'\'' | b'`')) => {
@@ -275,7 +280,7 @@ impl Value {
         (length > 0).then_some(Self { span, is_quoted })
     }
 
-    /// In percent encoding: up to what ends a value there.
+    /// Returns a percent-encoded value, which ends at an encoded or literal delimiter.
     fn encoded(bytes: &[u8], after: usize) -> Option<Self> {
         let mut start = after;
         let is_space = |at: usize| {
@@ -302,8 +307,8 @@ impl Value {
     }
 }
 
-/// What stands between a sign and its value: spaces, the rest of the sign, a new line with an indent, the
-/// name of a type, the letter in front of a quote.
+/// Returns the length of the text between a sign and its value: spaces, the rest of the sign, a new line with an
+/// indent, the name of a type, the letter in front of a quote.
 fn skipped(rest: &[u8]) -> usize {
     let mut length = rest.iter().take_while(|byte| b" =:>\t".contains(byte)).count();
     length += line_below(&rest[length..]);
@@ -318,8 +323,8 @@ fn skipped(rest: &[u8]) -> usize {
         }
 }
 
-/// `key: |` and a line below it, or `key:` and a line below it that is no key itself. In JSON text the new line
-/// is an escape.
+/// Returns the length up to a value on the next line, in `key: |` or `key:` followed by a line that is not a key
+/// itself. In JSON text the new line is an escape.
 fn line_below(after: &[u8]) -> usize {
     let block = match after {
         [b'|' | b'>', b'-' | b'+', ..] => 2,
@@ -338,7 +343,7 @@ fn line_below(after: &[u8]) -> usize {
     if indent + block == 0 || is_key { 0 } else { block + newline + indent }
 }
 
-/// `string(7) "..."`, as PHP shows values.
+/// Returns the length of the type in `string(7) "..."`, as PHP prints values.
 fn wrapped(rest: &[u8]) -> usize {
     match rest.iter().take(24).position(|&byte| byte == b'"') {
         Some(quote) if rest[..quote].ends_with(b") ") => quote,
@@ -347,7 +352,7 @@ fn wrapped(rest: &[u8]) -> usize {
     }
 }
 
-/// `SecretString("...")`: the name of a type in front of a value in quotes.
+/// Returns the length of the type in front of a quoted value: `SecretString("...")`.
 fn call_length(rest: &[u8]) -> usize {
     let name = rest.iter().take(24).take_while(|byte| byte.is_ascii_alphanumeric()).count();
     match &rest[name..] {
@@ -356,12 +361,12 @@ fn call_length(rest: &[u8]) -> usize {
     }
 }
 
-/// `{{ name }}` stands for a value.
+/// Returns true for a template such as `{{ name }}`, which is a placeholder for a value.
 fn is_template(rest: &[u8]) -> bool {
     rest.starts_with(b"{{")
 }
 
-/// Up to the quote that closes: one with no more backslashes before it than the one that opened.
+/// Returns the length up to the closing quote, which has no more backslashes in front of it than the opening one.
 fn quoted_length(rest: &[u8], quote: u8, escapes: usize) -> usize {
     let mut backslashes = 0;
     for (at, &byte) in rest.iter().enumerate() {
@@ -373,7 +378,7 @@ fn quoted_length(rest: &[u8], quote: u8, escapes: usize) -> usize {
     rest.len()
 }
 
-/// Up to the bracket that closes the first.
+/// Returns the length up to the bracket that closes the first one.
 fn bracketed_length(rest: &[u8]) -> usize {
     let mut depth = 0_usize;
     for (at, &byte) in rest.iter().enumerate() {
@@ -387,10 +392,10 @@ fn bracketed_length(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Up to what ends a word of a query, a list or a sentence.
+/// Returns the length of an unquoted value, which ends like a word of a query, a list or a sentence.
 pub(super) fn bare_length(rest: &[u8]) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b",;&)}]>\"'\\<`|".contains(byte);
-    // A reference such as `${NAME}` holds a bracket.
+    // A reference such as `${NAME}` contains a bracket.
     let from = if rest.starts_with(b"${") || rest.starts_with(b"{{") || rest.starts_with(b"<") {
         rest.iter().take(64).position(|byte| matches!(byte, b'}' | b'>')).unwrap_or(0)
     } else {

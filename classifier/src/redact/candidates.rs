@@ -1,14 +1,14 @@
 //! Finds the candidates: the positions in a text at which a secret may begin.
 //!
-//! Most texts have none, and every text is searched for them, so this decides what redaction costs.
+//! Every text is searched for candidates and most texts have none, so this search determines the cost of
+//! redaction.
 
 use super::formats::ROWS;
 use super::phrases::OPENERS;
 use crate::swar;
 
-/// The next place that is worth a look: a sign, or a word that starts like a secret. `at` is a place where
-/// a word may start; so is whatever follows a byte that is no part of a word. Most texts have no such place,
-/// so eight bytes are taken at a time.
+/// Returns the next candidate: a sign, or a word that starts like a secret. A word may start at `at` and after
+/// each byte that is not part of a word. Most texts have no candidate, so eight bytes are examined at a time.
 pub(super) fn next_candidate(bytes: &[u8], mut at: usize) -> Option<usize> {
     if starts_secret(bytes, at) {
         return Some(at);
@@ -21,7 +21,7 @@ pub(super) fn next_candidate(bytes: &[u8], mut at: usize) -> Option<usize> {
                 ALWAYS => return Some(other),
                 DASH if !may_be_option(bytes, other) && !starts_secret(bytes, other + 1) => {}
                 DASH | SOMETIMES if is_worth_a_look(bytes, other) => return Some(other),
-                // A credential in a name: `backup_ghp_...`.
+                // A credential may be part of a name: `backup_ghp_...`.
                 UNDERSCORE if !starts_credential(bytes, other + 1) => {}
                 _ if starts_secret(bytes, other + 1) => return Some(other + 1),
                 _ => {}
@@ -33,7 +33,7 @@ pub(super) fn next_candidate(bytes: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-/// Names and ids are full of single dashes, so most are done here.
+/// Returns false for most dashes. Names and ids are full of single dashes, so this check avoids the slower one.
 #[inline]
 fn may_be_option(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at + 1) {
@@ -43,11 +43,11 @@ fn may_be_option(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// Signs that are common, and say something only with what stands beside them.
+/// Returns true if a common sign has a context in which it may be part of a secret.
 #[inline(never)]
 fn is_worth_a_look(bytes: &[u8], at: usize) -> bool {
     match bytes[at..] {
-        // Names and ids are full of single dashes; a private key starts with five, an option stands alone.
+        // Names and ids are full of single dashes. A private key starts with five, and an option follows a space.
         [b'-', b'-', ..] => true,
         [b'-', b'a' | b'p' | b'P' | b'u' | b'U' | b'w', ..] => {
             at == 0
@@ -65,10 +65,11 @@ fn is_worth_a_look(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// How much to pass over at a place that held no secret: the word, the sign, or what belongs together.
+/// Returns the number of bytes to skip at a candidate that was not a secret: the word, the sign, or the escape.
 pub(super) fn passed_over(rest: &[u8]) -> usize {
     match rest {
-        // An escaped newline that was escaped once more would glue its letter to the word.
+        // Without this, the letter of an escaped newline that was escaped once more would become part of the next
+        // word.
         [b'\\', b'n' | b'r' | b't', ..] => 2,
         [b'%', _, _, ..] => 3,
         [b'[', ..] => mark_length(rest).unwrap_or(1),
@@ -79,7 +80,7 @@ pub(super) fn passed_over(rest: &[u8]) -> usize {
     }
 }
 
-/// The length of a mark that redaction left before.
+/// Returns the length of a mark that an earlier redaction left.
 pub(super) fn mark_length(bytes: &[u8]) -> Option<usize> {
     let is_mark = [&b"[redacted]"[..], b"[token:", b"[client:"].iter().any(|mark| bytes.starts_with(mark));
     bytes.iter().take(32).position(|&byte| byte == b']').filter(|_| is_mark).map(|end| end + 1)
@@ -90,7 +91,7 @@ const SOMETIMES: u8 = 2;
 const UNDERSCORE: u8 = 3;
 const DASH: u8 = 4;
 
-/// Bytes to look at wherever they stand, and those to look at with what stands beside them.
+/// The signs that are always candidates, and those that are candidates only in certain contexts.
 const SIGN: [u8; 256] = {
     let mut table = [0; 256];
     let (always, sometimes) = (b"@=:[\\", b"%&(<~");
@@ -109,8 +110,8 @@ const SIGN: [u8; 256] = {
     table
 };
 
-/// The first bytes of what a secret, or a word that introduces one, can start with. By the first byte, one bit
-/// for the low six bits of the second, which most words fail; then one bit for a hash of three or four bytes.
+/// A filter for the first bytes of secrets and of words that introduce them. It has one bit per first byte and
+/// low six bits of the second byte, which most words fail, and one bit per hash of the first three or four bytes.
 struct Starts {
     second: [u64; 256],
     three: [u64; 256],
@@ -120,7 +121,7 @@ struct Starts {
 impl Starts {
     const EMPTY: Self = Self { second: [0; 256], three: [0; 256], four: [0; 256] };
 
-    /// Adds what a text starts with; after two bytes, any letter or digit may follow.
+    /// Adds the start of a text. After a text of two bytes, any letter or digit may follow.
     const fn add(mut self, text: &[u8]) -> Self {
         self.second[text[0] as usize] |= 1 << (text[1] & 63);
         if text.len() > 3 {
@@ -156,7 +157,7 @@ impl Starts {
     }
 }
 
-/// What credentials and cards start with, wherever they stand.
+/// The starts of credentials and card numbers, which may begin in the middle of a name.
 const OF_CREDENTIALS: Starts = {
     let mut starts = Starts::EMPTY;
     let mut index = 0;
@@ -165,7 +166,7 @@ const OF_CREDENTIALS: Starts = {
         index += 1;
     }
     starts = starts.add(b"eyJ");
-    // Cards start with more than two digits.
+    // The first three digits of card numbers, 200 to 699.
     let mut digits = 200_u16;
     while digits < 700 {
         let [a, b, c] = [digits / 100, digits / 10 % 10, digits % 10];
@@ -177,7 +178,7 @@ const OF_CREDENTIALS: Starts = {
 
 static CREDENTIALS: Starts = OF_CREDENTIALS;
 
-/// The same, and words that introduce a secret.
+/// The starts of credentials, and of words that introduce a secret.
 static ALL: Starts = {
     let mut starts = OF_CREDENTIALS;
     let words: [&[u8]; 8] = [b"conf", b"quot", b"bear", b"Bear", b"BEAR", b"basi", b"Basi", b"BASI"];
@@ -194,7 +195,7 @@ static ALL: Starts = {
     starts
 };
 
-/// True when a word starts here that may be a secret, or introduce one; most words cannot.
+/// Returns true if a word that may be a secret or introduce one starts here. Most words are ruled out.
 #[inline]
 fn starts_secret(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -211,7 +212,8 @@ pub(super) fn starts_credential(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// Ids start with digits, too, but soon have letters in them; cards have none.
+/// Returns true if the next eight bytes contain a letter. Ids may start with digits as well, but contain letters,
+/// while card numbers do not.
 fn is_hex(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != b'/' && swar::letter_mask(swar::load(bytes, at)) != 0
 }

@@ -1,14 +1,14 @@
-//! Payment card numbers: the right length and issuer prefix, and a Luhn check digit that fits.
+//! Payment card numbers, which have a valid length, an issuer prefix and a valid Luhn check digit.
 
 use super::keys::is_identifier;
 
-/// The lengths that card numbers have.
+/// The shortest and the longest card number.
 const SHORTEST: usize = 13;
 const LONGEST: usize = 19;
 
-/// Where a card number that starts at `start` ends, if one does. Groups may be parted by spaces or dashes, or
-/// by any other sign where they are the groups that are printed on cards; another number may follow in the
-/// same way, so each group may be the last.
+/// Returns the end of a card number that starts at `start`. Groups may be separated by spaces or dashes, or by
+/// other signs if they are the groups that are printed on cards. Another number may follow after the same
+/// separator, so each group may be the last.
 pub(super) fn ends_at(bytes: &[u8], start: usize) -> Option<usize> {
     let mut digits = [0_u8; LONGEST];
     let mut groups = [0_u8; LONGEST];
@@ -40,7 +40,7 @@ pub(super) fn ends_at(bytes: &[u8], start: usize) -> Option<usize> {
     None
 }
 
-/// The length of what parts two groups, and whether it is an unusual sign.
+/// Returns the length of the separator of two groups, and whether it is an unusual one.
 fn separator(rest: &[u8]) -> Option<(usize, bool)> {
     match rest {
         [b' ' | b'-', b'0'..=b'9', ..] => Some((1, false)),
@@ -50,7 +50,7 @@ fn separator(rest: &[u8]) -> Option<(usize, bool)> {
             Some((1, true))
         }
         [b',', b' ', b'0'..=b'9', ..] => Some((2, true)),
-        // A space that does not break, and the dashes of other keyboards.
+        // A non-breaking space, or one of the Unicode dashes.
         [0xc2, 0xa0 | 0xb7, b'0'..=b'9', ..] => Some((2, true)),
         [0xe2, 0x80, _, b'0'..=b'9', ..] => Some((3, true)),
         [b'%', b'2', b'0' | b'D' | b'd' | b'E' | b'e', b'0'..=b'9', ..] => Some((3, true)),
@@ -58,12 +58,12 @@ fn separator(rest: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// The groups in which numbers are printed on cards.
+/// Returns true for the groups in which numbers are printed on cards.
 fn is_printed_so(groups: &[u8]) -> bool {
     matches!(groups, [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4] | [4, 4, 4, 4, 3] | [4, 4, 4, 1])
 }
 
-/// True when the words in front of a number say that it is one of an order, a trace or the like.
+/// Returns true if the words in front of a number show that it identifies an order, a trace or the like.
 fn is_identified(before: &[u8]) -> bool {
     const REACH: usize = 48;
     let mut rest = &before[before.len().saturating_sub(REACH)..];
@@ -83,8 +83,8 @@ fn is_identified(before: &[u8]) -> bool {
     false
 }
 
-/// A JSON number that is a card number. Only full lengths count here: identifiers and durations are
-/// numbers too.
+/// Returns true if a JSON number is a card number. Only full lengths count here, because identifiers and
+/// durations are numbers too.
 pub(super) fn is_card_number(number: u64) -> bool {
     if !(100_000_000_000_000..10_000_000_000_000_000).contains(&number) {
         return false;
@@ -102,7 +102,7 @@ fn is_card(digits: &[u8]) -> bool {
     (SHORTEST..=LONGEST).contains(&digits.len()) && has_issuer(digits) && passes_luhn(digits)
 }
 
-/// The prefixes and lengths of the large issuers.
+/// Returns true for the prefixes and lengths of the large issuers.
 fn has_issuer(digits: &[u8]) -> bool {
     let four = digits[..4].iter().fold(0_u16, |number, &digit| number * 10 + u16::from(digit));
     match four {

@@ -1,10 +1,10 @@
-//! Names that were found clean a moment ago.
+//! A cache of names that contain no secrets.
 //!
-//! Services, operations, environments and clients are few, and every record names them again; looking for
-//! secrets in the same few words was a tenth of all work. What always holds: only a text that is equal to
-//! one that went through redaction unchanged is known here, and memory is bounded.
+//! Services, operations, environments and clients have few distinct names, and every record repeats them;
+//! searching the same few words for secrets took a tenth of the total time. Invariants: the cache contains only
+//! texts that redaction left unchanged, and its memory is bounded.
 
-/// Remembers clean names, each in the one slot that its bytes choose; a newer one takes it over.
+/// Caches clean names. The bytes of a name select its only slot, and a newer name replaces an older one.
 pub(crate) struct CleanNames {
     slots: Vec<String>,
 }
@@ -16,16 +16,16 @@ impl Default for CleanNames {
 }
 
 impl CleanNames {
-    /// More than the names of a busy hour.
+    /// The number of slots, which is more than the number of names in a busy hour.
     const SLOTS: usize = 1024;
 
-    /// True for a name that is known to hold no secret.
+    /// Returns true for a name that is known to contain no secret.
     #[inline]
     pub(crate) fn knows(&self, name: &str) -> bool {
         !name.is_empty() && self.slots[slot(name)] == name
     }
 
-    /// Call it for a name that redaction left as it was.
+    /// Stores a name that redaction left unchanged.
     pub(crate) fn remember(&mut self, name: &str) {
         let slot = &mut self.slots[slot(name)];
         slot.clear();
@@ -33,7 +33,7 @@ impl CleanNames {
     }
 }
 
-/// Where a name belongs: any spread will do, so its ends are enough.
+/// Returns the slot of a name. Any distribution is good enough, so only the ends of the name are hashed.
 #[inline]
 #[allow(clippy::cast_possible_truncation)]
 fn slot(name: &str) -> usize {

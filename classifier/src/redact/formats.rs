@@ -1,4 +1,4 @@
-//! Formats of credentials whose issuers gave them a prefix, so that they can be recognised anywhere.
+//! Credential formats with a prefix that the issuer defined, so that they are recognized anywhere.
 
 mod table;
 
@@ -6,39 +6,39 @@ use std::ops::Range;
 pub(super) use table::ROWS;
 use table::Row;
 
-/// What a credential is made of.
+/// The characters of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alphabet {
     Hex = 1,
     Alnum = 2,
     /// Letters, digits, `_` and `-`.
     Url = 4,
-    /// The same, and dots.
+    /// Letters, digits, `_`, `-` and `.`.
     Dotted = 8,
-    /// Both kinds of base 64, with padding.
+    /// Standard and URL-safe base64, with padding.
     Base64 = 16,
-    /// The rest of a URL.
+    /// The characters of the rest of a URL.
     Path = 32,
     /// Letters, digits, `_`, `-` and `%`.
     Percent = 64,
 }
 
-/// What the part behind the prefix must show.
+/// The condition that the text after the prefix must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing: no word starts like this.
+    /// No condition, because no word starts with this prefix.
     Any,
-    /// A digit or a capital.
+    /// It contains a digit or a capital letter.
     Mixed,
-    /// A digit.
+    /// It contains a digit.
     Digit,
-    /// A digit, a capital and a small letter.
+    /// It contains a digit, a capital letter and a small letter.
     Both,
-    /// As `Mixed`, and the length is exact.
+    /// It contains a digit and a capital letter, and has exactly the given length.
     Exact,
-    /// Parts between dots, of known lengths.
+    /// It consists of parts of known lengths between dots.
     Parts,
-    /// The prefix is an address that stays; what follows is the secret.
+    /// The prefix is an address that is kept; the text after it is the secret.
     Keep,
 }
 
@@ -65,7 +65,7 @@ const ALPHABETS: [u8; 256] = {
     table
 };
 
-/// Where the rows of each first byte start; those of the next byte start where they end.
+/// The index of the first row for each first byte. The rows of a byte end where those of the next byte start.
 const FIRST_ROW: [u16; 257] = {
     let mut starts = [0; 257];
     let mut byte = 0;
@@ -82,10 +82,10 @@ const FIRST_ROW: [u16; 257] = {
     starts
 };
 
-/// No more of a credential is looked at before it is known for one: a hostile run may be long.
+/// The number of bytes that are examined to recognize a credential, because a hostile run may be long.
 const ENOUGH: usize = 256;
 
-/// The credential that starts at a place, if one does.
+/// Returns the range of the credential that starts at a position, if there is one.
 pub(super) fn credential(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     let rest = &bytes[start..];
     let first = usize::from(*rest.first()?);
@@ -94,7 +94,7 @@ pub(super) fn credential(bytes: &[u8], start: usize) -> Option<Range<usize>> {
 }
 
 fn found(rest: &[u8], (prefix, at_least, alphabet, check): &Row) -> Option<Range<usize>> {
-    // Most rows of a first byte have another second.
+    // Most rows with the same first byte differ in the second byte.
     if rest.get(1) != prefix.as_bytes().get(1) {
         return None;
     }
@@ -118,7 +118,7 @@ fn found(rest: &[u8], (prefix, at_least, alphabet, check): &Row) -> Option<Range
     if length < *at_least || !is_proven {
         return None;
     }
-    // What is glued to a credential goes with it: better than to leave half of one.
+    // Adjacent characters are redacted as well, which is better than leaving half of a credential.
     let mask = *alphabet as u8 | Alphabet::Url as u8;
     let end = tail.iter().position(|byte| ALPHABETS[usize::from(*byte)] & mask == 0).unwrap_or(tail.len());
     let end = tail[..end].iter().rposition(|byte| !b".:?&".contains(byte)).map_or(0, |last| last + 1);
@@ -126,7 +126,7 @@ fn found(rest: &[u8], (prefix, at_least, alphabet, check): &Row) -> Option<Range
     Some(start..prefix.len() + end)
 }
 
-/// Lengths of the parts of tokens that are known by these alone: Airtable's, Harness's and Discord's.
+/// Returns true if the parts of a token have the lengths of Airtable's, Harness's or Discord's tokens.
 fn has_known_parts(token: &[u8]) -> bool {
     const SHAPES: [&[Range<usize>]; 3] =
         [&[17..18, 60..65], &[3..4, 20..25, 20..27, 18..24], &[23..29, 6..8, 27..39]];
@@ -137,10 +137,10 @@ fn has_known_parts(token: &[u8]) -> bool {
     SHAPES.iter().any(fits)
 }
 
-/// The header of a token is short; its end is looked for no further.
+/// The number of bytes in which the end of a JWT header is searched. Headers are short.
 const JWT_HEADER: usize = 512;
 
-/// `eyJ...` and two or three parts: a JSON web token.
+/// Returns true for a JSON web token: `eyJ...` and at least one more part.
 pub(super) fn is_jwt(run: &[u8]) -> bool {
     run.starts_with(b"eyJ") && run.len() >= 20 && run.iter().take(JWT_HEADER).any(|&byte| byte == b'.')
 }

@@ -7,26 +7,26 @@ use words::{
     SECRET_PARTS, SECRET_WHOLE, SECRET_WORDS, TOKEN_KEYS, VALUE_KEYS,
 };
 
-/// What a key says about its value.
+/// The kind of value that a key indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     Plain,
     Secret,
-    /// A confirmation token: hashed, so that it can be followed.
+    /// The value is a confirmation token, which is hashed so that it can be followed.
     Token,
-    /// A secret when it looks made by chance.
+    /// The value is a secret if it looks randomly generated.
     Random,
-    /// Belongs to the name that stands beside it in the same object.
+    /// The value belongs to the name in the same object.
     Value,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct SecretKeys {
-    /// An operator's own, letters and digits only.
+    /// The operator's own keys, reduced to letters and digits.
     own: Vec<String>,
 }
 
-/// No key of interest is longer; a longer one is looked at by its first letters.
+/// The maximum length of a relevant key. Of a longer key, only the beginning is examined.
 const LONGEST: usize = 64;
 
 impl SecretKeys {
@@ -38,7 +38,8 @@ impl SecretKeys {
         Self { own: own.iter().map(folded).filter(|key: &String| !key.is_empty()).collect() }
     }
 
-    /// Judges a key, and the last part of a dotted one: `http.request.header.auth` is as secret as `auth`.
+    /// Returns the kind of a key, or of the last part of a dotted one: `http.request.header.auth` is as secret as
+    /// `auth`.
     pub(super) fn kind(&self, key: &[u8]) -> KeyKind {
         match (self.kind_of_name(key), memchr::memrchr(b'.', key)) {
             (KeyKind::Plain, Some(dot)) => self.kind_of_name(&key[dot + 1..]),
@@ -46,7 +47,7 @@ impl SecretKeys {
         }
     }
 
-    /// Judges a name by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are one.
+    /// Returns the kind of a name by its letters and digits: `X-Api-Key`, `apiKey` and `api_key` are equal.
     fn kind_of_name(&self, key: &[u8]) -> KeyKind {
         if self.own.is_empty() && !may_be_secret(key) {
             return KeyKind::Plain;
@@ -60,7 +61,7 @@ impl SecretKeys {
     }
 }
 
-/// A key as its letters and digits.
+/// The letters and digits of a key, in lower case.
 struct Folded {
     buffer: [u8; LONGEST],
     length: usize,
@@ -100,7 +101,7 @@ fn judged(key: &[u8], last: &[u8]) -> KeyKind {
     if is_random { KeyKind::Random } else { KeyKind::Plain }
 }
 
-/// Where the parts of each first byte start; those of the next byte start where they end.
+/// The index of the first part for each first byte. The parts of a byte end where those of the next byte start.
 const FIRST_PART: [u8; 257] = {
     let mut starts = [0; 257];
     let mut byte = 0;
@@ -134,7 +135,7 @@ fn ends_with_one_of(words: &[&str], key: &[u8]) -> bool {
     words.iter().any(|word| key.ends_with(word.as_bytes()))
 }
 
-/// The last part of a key: `PASS` of `DB_PASS`, `Pass` of `dbPass`.
+/// Returns the last part of a key: `PASS` of `DB_PASS`, `Pass` of `dbPass`.
 fn last_part(key: &[u8]) -> &[u8] {
     let starts = |at: &usize| {
         !key[at - 1].is_ascii_alphanumeric() && key[at - 1].is_ascii()
@@ -143,28 +144,29 @@ fn last_part(key: &[u8]) -> &[u8] {
     (1..key.len()).rev().take(LONGEST).find(starts).map_or(key, |at| &key[at..])
 }
 
-/// True for the key of a value that belongs to a name beside it.
+/// Returns true for the key of a value whose name is in the same object.
 pub(super) fn is_value_key(key: &[u8]) -> bool {
     key.len() <= 15 && is_one_of(&VALUE_KEYS, key)
 }
 
-/// True for the key of a name that belongs to a value beside it.
+/// Returns true for the key of a name whose value is in the same object.
 pub(super) fn is_name_key(key: &[u8]) -> bool {
     key.len() <= 11 && is_one_of(&NAME_KEYS, key)
 }
 
-/// True for a parameter of a query that may be a secret, though its name is a common word.
+/// Returns true for a query parameter that may be a secret, although its name is a common word.
 pub(super) fn is_query_key(key: &[u8]) -> bool {
     key.len() <= 9 && is_one_of(&QUERY_KEYS, Folded::of(key).text())
 }
 
-/// True for a key or word whose number is that of an order, a trace or the like, and no card's.
+/// Returns true for a key or word whose number identifies an order, a trace or the like, and is not a card
+/// number.
 pub(super) fn is_identifier(key: &[u8]) -> bool {
     let last = Folded::of(last_part(key));
     let whole = Folded::of(key);
     is_one_of(&IDENTIFIERS, last.text())
         || is_one_of(&IDENTIFIERS, whole.text())
-        // `traceid`, but neither `invalid` nor `paid`.
+        // This matches `traceid`, but neither `invalid` nor `paid`.
         || whole.text().strip_suffix(b"id").is_some_and(|stem| is_one_of(&IDENTIFIERS, stem))
 }
 
@@ -172,7 +174,8 @@ fn fold(byte: u8) -> Option<u8> {
     (byte.is_ascii_alphanumeric() || !byte.is_ascii()).then(|| byte.to_ascii_lowercase())
 }
 
-/// Three letters, of which every secret key holds at least one row; most keys hold none, and are done.
+/// Sequences of three letters. Every secret key contains at least one of them; most other keys contain none and
+/// are ruled out.
 #[rustfmt::skip]
 const HINTS: [&[u8; 3]; 45] = [
     b"key", b"pas", b"ken", b"sig", b"api", b"aut", b"ras", b"ord", b"otp", b"asa", b"cvv", b"gan", b"net",
@@ -181,7 +184,7 @@ const HINTS: [&[u8; 3]; 45] = [
     b"psk", b"rti", b"sal", b"ses", b"cre", b"pat",
 ];
 
-/// One bit for each three letters, by their low five bits, which are the same in either case.
+/// One bit for each sequence of three letters, by their low five bits, which are equal in both cases.
 static IS_HINT: [u64; 512] = {
     let mut bits = [0; 512];
     let mut index = 0;
@@ -194,7 +197,8 @@ static IS_HINT: [u64; 512] = {
     bits
 };
 
-/// Signs between letters part them, so they are passed over. Keys of two letters have no three.
+/// Returns true if a key contains one of the sequences. Signs between letters are skipped. Keys of two letters
+/// have no sequence, so they always pass, as do keys with non-ASCII letters.
 fn may_be_secret(key: &[u8]) -> bool {
     let mut place = 0;
     for &byte in key.iter().take(2 * LONGEST) {

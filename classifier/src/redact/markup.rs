@@ -1,16 +1,16 @@
-//! Elements of XML: `<password>...</password>`, also when its signs are written as entities.
+//! XML elements such as `<password>...</password>`, also if the angle brackets are written as entities.
 
 use super::keys::KeyKind;
 use super::scan::{Found, Mark};
 use super::values::is_harmless;
 use super::{Redactor, Rule};
 
-/// How far a tag is followed, and how long its content may be.
+/// The maximum length of the rest of a tag after its name, and of the content.
 const LONGEST_TAG: usize = 256;
 const LONGEST_CONTENT: usize = 16 << 10;
 
 impl Redactor {
-    /// The content of an element whose name is telling, seen from the sign that opens it.
+    /// Returns the content of an element with a secret name. `start` is the position of its opening bracket.
     pub(super) fn element(&self, bytes: &[u8], start: usize) -> Option<Found> {
         let is_entity = bytes[start] == b'&';
         let (open, close, end): (usize, &[u8], &[u8]) =
@@ -38,7 +38,8 @@ impl Redactor {
         let found = memchr::memmem::find(&content[skip..], end);
         let length = found.unwrap_or(content.len() - skip);
         let value = &bytes[at..at + length];
-        // One that was cut off reaches to the end; prose speaks of elements, too.
+        // The content of an element that was cut off extends to the end, unless it has spaces: prose mentions
+        // elements, too.
         let is_content = found.is_some() || !value.contains(&b' ');
         (is_content && !value.trim_ascii().is_empty() && !is_harmless(value))
             .then_some((at..at + length, Mark::Redacted))

@@ -1,4 +1,4 @@
-//! Options of commands: `--password x`, `mysql -px`, `curl -u name:x`.
+//! Command-line options: `--password x`, `mysql -px`, `curl -u name:x`.
 
 use super::keys::KeyKind;
 use super::scan::{Found, Mark};
@@ -6,7 +6,7 @@ use super::values::{is_harmless, is_prose, looks_secret};
 use super::{Redactor, Rule};
 use std::ops::Range;
 
-/// Commands that take a password behind a short option.
+/// Commands that take a password with a short option.
 const COMMANDS: [(&str, u8); 33] = [
     ("mysql", b'p'),
     ("mysqldump", b'p'),
@@ -43,11 +43,11 @@ const COMMANDS: [(&str, u8); 33] = [
     ("clickhouse-client", b'p'),
 ];
 
-/// How far before an option its command is looked for.
+/// The distance before an option within which its command is searched.
 const COMMAND_REACH: usize = 160;
 
 impl Redactor {
-    /// What follows an option, seen from its dash.
+    /// Returns the secret argument of an option. `dash` is the position of its dash.
     pub(super) fn option(&self, bytes: &[u8], dash: usize) -> Option<Found> {
         let is_start = dash == 0
             || matches!(bytes[dash - 1], b' ' | b'"' | b'\'' | b'\n' | b'\t' | b'`' | b'[' | b'(' | b',');
@@ -84,7 +84,7 @@ impl Redactor {
     }
 }
 
-/// The argument behind an option, in the same text or as the next element of a list.
+/// Returns the argument of an option, in the same text or as the next element of a list.
 fn argument(bytes: &[u8], after: usize) -> Option<Range<usize>> {
     let signs = bytes[after..].iter().take(16).take_while(|byte| b" \"',\\\n".contains(byte)).count();
     if signs == 0 {
@@ -103,7 +103,7 @@ fn argument(bytes: &[u8], after: usize) -> Option<Range<usize>> {
     (length > 0).then_some(start..start + length)
 }
 
-/// `-u name:password`.
+/// Returns the password in `-u name:password`.
 fn user_and_password(bytes: &[u8], after: usize) -> Option<Found> {
     let signs = bytes[after..].iter().take(8).take_while(|byte| b" \"',=\\".contains(byte)).count();
     let start = after + signs;
@@ -112,13 +112,13 @@ fn user_and_password(bytes: &[u8], after: usize) -> Option<Found> {
     let pair = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
     let sign = pair.iter().position(|byte| matches!(byte, b':' | b'%'))?;
     let (name, password) = (&pair[..sign], &pair[sign + 1..]);
-    // `-u 1000:1000` is a user and a group; `https://` is an address.
+    // `-u 1000:1000` is a user and a group, and `https://` starts a URL.
     let is_ids = name.iter().chain(password).all(u8::is_ascii_digit);
     let is_secret = !password.is_empty() && !is_ids && !password.starts_with(b"//") && !is_harmless(password);
     is_secret.then_some((start + sign + 1..start + pair.len(), Mark::Redacted))
 }
 
-/// `-pX` and `-p X`, behind a command that takes a password so.
+/// Returns the password in `-pX` and `-p X`, after a command that has such an option.
 fn short_option(bytes: &[u8], dash: usize, letter: u8) -> Option<Found> {
     let rest = &bytes[dash + 2..];
     let is_quoted = matches!(rest, [b'"' | b'\'', next, ..] if !b" ,\n".contains(next));
@@ -133,7 +133,7 @@ fn short_option(bytes: &[u8], dash: usize, letter: u8) -> Option<Found> {
     };
     let text = &bytes[value.clone()];
     let command = command_of(&bytes[dash.saturating_sub(COMMAND_REACH)..dash], letter)?;
-    // With a space behind it, mysql's `-p` asks, and the next word is a database.
+    // If a space follows, mysql's `-p` prompts for the password, and the next word is a database.
     let takes = is_attached
         || !command.starts_with("m")
         || command.starts_with("mongo")
@@ -145,11 +145,11 @@ fn short_option(bytes: &[u8], dash: usize, letter: u8) -> Option<Found> {
     is_secret.then_some((value, Mark::Redacted))
 }
 
-/// The command before an option that takes a password behind this letter.
+/// Returns the command in front of an option, if it takes a password with this letter.
 fn command_of(before: &[u8], letter: u8) -> Option<&'static str> {
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let words = || before.split(|byte| !is_inside(byte)).filter(|word| word.len() > 1 && word[0] != b'-');
-    // Most of what these do takes other options.
+    // Most subcommands of these have other options with this letter.
     let needs_login = |command: &str| matches!(command, "docker" | "podman" | "helm" | "az");
     words()
         .filter_map(|word| COMMANDS.iter().find(|(command, of)| *of == letter && command.as_bytes() == word))
@@ -157,14 +157,14 @@ fn command_of(before: &[u8], letter: u8) -> Option<&'static str> {
         .find(|command| !needs_login(command) || words().any(|word| word == b"login"))
 }
 
-/// True for an option of a command whose password is the next argument: `-a`, behind `redis-cli`.
+/// Returns true if the password is the next argument of a command after this option: `-a` of `redis-cli`.
 pub(super) fn takes_password(command: &str, option: &str) -> bool {
     let command = command.rsplit('/').next().unwrap_or_default();
     let [b'-', letter] = option.as_bytes() else { return false };
     !command.starts_with("my") && COMMANDS.iter().any(|(known, of)| of == letter && *known == command)
 }
 
-/// True for an element of a list of arguments that is an option and its password in one: `-px`, behind `mysql`.
+/// Returns true if an argument is an option and its password in one: `-px` of `mysql`.
 pub(super) fn is_password_option(command: &str, argument: &str) -> bool {
     let command = command.rsplit('/').next().unwrap_or_default();
     match argument.as_bytes() {

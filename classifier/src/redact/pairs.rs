@@ -1,16 +1,17 @@
-//! Names and values that stand beside each other in JSON: `{"name":"Authorization","value":"..."}`,
-//! `["Authorization","..."]`, `["--password","..."]`.
+//! Pairs of names and values in JSON: `{"name":"Authorization","value":"..."}`, `["Authorization","..."]`,
+//! `["--password","..."]`.
 
 use super::Redactor;
 use super::keys::{self, KeyKind};
 use super::values::{is_harmless, is_prose, is_remark, looks_secret};
 use crate::json::{Json, Scalar};
 
-/// No object that pairs a name with a value has more fields; a hostile one may.
+/// The number of fields that are examined. No object that pairs a name with a value has more, but a hostile one
+/// may.
 const FIELDS: usize = 16;
 
 impl Redactor {
-    /// True when an object names a secret, so that its value is one.
+    /// Returns true if an object contains the name of a secret, so that its value is one.
     pub(super) fn names_secret(&self, object: Json<'_>) -> bool {
         object.fields().take(FIELDS).any(|(key, value)| {
             keys::is_name_key(key.as_bytes()) && name_of(value).is_some_and(|name| self.is_secret_name(name))
@@ -22,8 +23,8 @@ impl Redactor {
         name.len() <= 64 && matches!(self.key_kind(name), KeyKind::Secret | KeyKind::Token)
     }
 
-    /// True when an element of a list is the value of the element before it. A list of names, such as
-    /// `["user","password","email"]`, has no values.
+    /// Returns true if the element before a list element is its name. The elements of a list of names, such as
+    /// `["user","password","email"]`, are not values.
     pub(super) fn is_named_by(&self, before: &str, value: Json<'_>, is_pair: bool) -> bool {
         // `["curl", "-u", "name:password"]`
         if matches!(before, "-u" | "--user" | "--proxy-user") {
@@ -48,7 +49,7 @@ impl Redactor {
     }
 }
 
-/// A name may be a path to a field, of which the last part counts.
+/// Returns the name in a value. A name may be a path to a field, of which the last part counts.
 fn name_of(value: Json<'_>) -> Option<&str> {
     match value.as_str() {
         Some(name) => Some(name),
@@ -56,7 +57,7 @@ fn name_of(value: Json<'_>) -> Option<&str> {
     }
 }
 
-/// True for what a value may be, and the next name of a list is not.
+/// Returns true for a text that may be a value and is not the next name in a list.
 pub(super) fn is_value(text: &[u8]) -> bool {
     let is_name = || text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') && text.len() < 20;
     !text.is_empty()

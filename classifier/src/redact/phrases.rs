@@ -1,4 +1,4 @@
-//! Secrets that prose and SQL announce: `the password is ...`, `IDENTIFIED BY '...'`.
+//! Secrets that are introduced by prose or SQL: `the password is ...`, `IDENTIFIED BY '...'`.
 
 use super::assigned::bare_length;
 use super::keys::KeyKind;
@@ -7,7 +7,7 @@ use super::values::{TrimEnd, is_harmless, is_prose, is_random, is_remark, looks_
 use super::{Redactor, Rule};
 use std::ops::Range;
 
-/// What the words below start with, in each case that they are written in: places that are worth a look.
+/// The beginnings of the words below, in each case in which they are written. They are candidates.
 #[rustfmt::skip]
 pub(super) const OPENERS: [&str; 52] = [
     "pass", "Pass", "PASS", "pwd", "Pwd", "PWD", "pin", "PIN", "otp", "OTP", "secr", "Secr", "SECR", "toke",
@@ -16,8 +16,8 @@ pub(super) const OPENERS: [&str; 52] = [
     "Veri", "пар", "Пар", "密", "パ", "aws_", "AWS_", "db_", "DB_", "x-ap", "X-Ap", "X-AP",
 ];
 
-/// Words that announce a secret, by their first byte; the longest come first. True for those that announce what
-/// a person chose, where whatever follows may be one; what a machine made looks like it.
+/// Words that introduce a secret, by their first byte, longest first. The flag is true for secrets that a person
+/// chose, such as passwords, where any word may follow. Generated secrets look random.
 #[rustfmt::skip]
 const fn announcements(first: u8) -> &'static [(&'static str, bool)] {
     match first {
@@ -38,21 +38,21 @@ const fn announcements(first: u8) -> &'static [(&'static str, bool)] {
     }
 }
 
-/// What stands between the announcement and the secret.
+/// Words between the introduction and the secret.
 #[rustfmt::skip]
 const COPULAS: [&str; 26] = [
     "is", "was", "are", "equals", "to", "as", "ist", "war", "lautet", "es", "fue", "est", "é", "è", "era",
     "jest", "это", "=", ":", "->", "=>", "是", "为", "為", "は", "：",
 ];
 
-/// What may stand before that.
+/// Words that may precede those.
 #[rustfmt::skip]
 const FILLERS: [&str; 17] = [
     "for", "of", "set", "changed", "reset", "now", "currently", "used", "value", "provided", "für", "para",
     "de", "entered", "has", "been", "have",
 ];
 
-/// The last words of keys that have more than one: `api key`, `mot de passe`.
+/// The last words of keys of several words: `api key`, `mot de passe`.
 #[rustfmt::skip]
 const LAST_WORDS: [&str; 18] = [
     "key", "code", "passe", "token", "secret", "number", "phrase", "word", "schlüssel", "schluessel", "api",
@@ -63,11 +63,11 @@ pub(super) fn ends_longer_key(word: &[u8]) -> bool {
     LAST_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// How far behind the announcement a secret is looked for.
+/// The distance after the introduction within which a secret is searched.
 const WINDOW: usize = 160;
 
 impl Redactor {
-    /// A secret that the word at a place announces.
+    /// Returns the secret that the word at a position introduces.
     pub(super) fn phrase(&self, bytes: &[u8], start: usize) -> Option<Found> {
         if !self.is_on(Rule::Assignment) {
             return None;
@@ -88,7 +88,7 @@ impl Redactor {
         }
     }
 
-    /// `aws_secret_access_key x`: a key, and its value without a sign between.
+    /// Returns the value after a key without a sign between them: `aws_secret_access_key x`.
     fn after_key(&self, bytes: &[u8], start: usize) -> Option<Found> {
         let rest = &bytes[start..];
         let length = word_length(&rest[..rest.len().min(64)]);
@@ -98,7 +98,7 @@ impl Redactor {
     }
 }
 
-/// `/backups/password-x7.txt`: a name of a file that announces what it holds.
+/// Returns the secret in the name of a file: `/backups/password-x7.txt`.
 fn in_file_name(bytes: &[u8], start: usize) -> Option<Found> {
     const WORDS: [&str; 6] = ["password", "passwd", "pwd", "token", "secret", "apikey"];
     let rest = &bytes[start..];
@@ -115,12 +115,12 @@ fn in_file_name(bytes: &[u8], start: usize) -> Option<Found> {
     let is_file =
         matches!(&tail[length..], [b'.', a, b, ..] if a.is_ascii_lowercase() && b.is_ascii_alphanumeric());
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    // `token_v2.json` and `secret-2026.yaml` are names.
+    // `token_v2.json` and `secret-2026.yaml` are ordinary names.
     let is_made = length >= 6 && digits > 0 && length - digits >= 4;
     (is_file && is_made).then_some((sign + 1..sign + 1 + length, Mark::Redacted))
 }
 
-/// True when a text starts with some words, in either case, that end there.
+/// Returns true if a text starts with a word or phrase, ignoring case, that ends there.
 fn starts_with_word(rest: &[u8], word: &[u8]) -> bool {
     let ends = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'_' || !word.is_ascii();
     rest.len() > word.len()
@@ -130,12 +130,12 @@ fn starts_with_word(rest: &[u8], word: &[u8]) -> bool {
         && ends(&rest[word.len()])
 }
 
-/// In other scripts, too, as far as the words above need it.
+/// Compares ignoring case. Of the other scripts, only the words above are covered.
 fn same_but_case(text: &[u8], word: &[u8]) -> bool {
     text.eq_ignore_ascii_case(word) || word == "пароль".as_bytes() && text == "Пароль".as_bytes()
 }
 
-/// `IDENTIFIED BY 'x'`, `IDENTIFIED WITH plugin BY 'x'`, `IDENTIFIED BY PASSWORD 'x'`.
+/// Returns the password in `IDENTIFIED BY 'x'`, `IDENTIFIED WITH plugin BY 'x'` and `IDENTIFIED BY PASSWORD 'x'`.
 fn identified_by(bytes: &[u8], after: usize) -> Option<Found> {
     let mut at = after;
     let mut has_by = false;
@@ -178,7 +178,7 @@ fn word_length(rest: &[u8]) -> usize {
     rest.iter().take(WINDOW).take_while(|byte| is_inside(byte)).count()
 }
 
-/// The value that stands at a place, and whether it stands in quotes.
+/// Returns the range of the value at a position, and whether it is quoted.
 fn value_at(bytes: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
     let rest = &bytes[at..bytes.len().min(at + 4 * WINDOW)];
     let escapes = rest.iter().take(4).take_while(|&&byte| byte == b'\\').count();
@@ -195,11 +195,11 @@ fn value_at(bytes: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
     }
 }
 
-/// What stands between an announcement and its secret.
+/// The word between an introduction and its secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
     None,
-    /// `is` or `was`, of which we know what else may follow.
+    /// The word is `is` or `was`, for which the words that may follow are known.
     Is,
     Copula,
 }
@@ -210,7 +210,7 @@ impl Link {
     }
 }
 
-/// The secret behind an announcement that ends at a place.
+/// Returns the secret after an introduction that ends at a position.
 fn announced(bytes: &[u8], after: usize, is_chosen: bool) -> Option<Found> {
     let (at, link) = behind_copula(bytes, after)?;
     let (value, is_quoted) = value_at(bytes, at)?;
@@ -239,12 +239,12 @@ fn announced(bytes: &[u8], after: usize, is_chosen: bool) -> Option<Found> {
     is_secret.then_some((value, Mark::Redacted))
 }
 
-/// `password is_valid=true`: another key.
+/// Returns true if the text is another key: `password is_valid=true`.
 fn is_assigned(bytes: &[u8], at: usize) -> bool {
     bytes.get(at) == Some(&b'=')
 }
 
-/// A word at the end of its sentence that prose would not have there.
+/// Returns true for a word at the end of its sentence that prose would not have there.
 fn is_last_word(bytes: &[u8], value: &Range<usize>) -> bool {
     let text = &bytes[value.clone()];
     let ends = matches!(
@@ -260,10 +260,11 @@ fn is_last_word(bytes: &[u8], value: &Range<usize>) -> bool {
         && !is_prose(text)
 }
 
-/// Where a value may start behind an announcement, past words such as `is`, and whether there was one.
+/// Returns the position at which a value may start after an introduction, skipping words such as `is`, and the
+/// word that links them.
 fn behind_copula(bytes: &[u8], after: usize) -> Option<(usize, Link)> {
     let window = bytes.len().min(after + WINDOW);
-    // `'password' is`, `PASSWORD('x')`, `password: ` (which the sign itself judges).
+    // Covers `'password' is` and `PASSWORD('x')`. `password: ` is handled by `assignment`.
     let mut at = match bytes.get(after..) {
         Some([b'\'' | b'"' | b'`' | b')', b' ', ..]) => after + 1,
         Some([b'(', b'\'' | b'"', ..]) => return Some((after + 1, Link::Copula)),
@@ -279,7 +280,7 @@ fn behind_copula(bytes: &[u8], after: usize) -> Option<(usize, Link)> {
         }
         let rest = &bytes[at..window];
         if let Some(copula) = COPULAS.iter().find(|word| is_link(rest, word)) {
-            // Two may follow each other: `is set to`.
+            // Two links may follow each other: `is set to`.
             at += copula.len();
             at += usize::from(bytes.get(at) == Some(&b':'));
             at += spaces(bytes, at);
@@ -301,7 +302,7 @@ fn behind_copula(bytes: &[u8], after: usize) -> Option<(usize, Link)> {
         } else if words > named + 2 {
             return None;
         }
-        // `password for admin: x`
+        // In `password for admin: x`, a colon follows the name.
         at += length.max(1);
         if named > 0 && bytes.get(at) == Some(&b':') {
             return Some((at + 1 + spaces(bytes, at + 1), Link::Copula));
@@ -310,7 +311,7 @@ fn behind_copula(bytes: &[u8], after: usize) -> Option<(usize, Link)> {
     None
 }
 
-/// True when a text starts with a link; those of letters end there, unless their script has no spaces.
+/// Returns true if a text starts with a link. A link of letters must end there, unless its script has no spaces.
 fn is_link(rest: &[u8], link: &&str) -> bool {
     let word = link.as_bytes();
     let is_letters = word[0].is_ascii_alphabetic() || matches!(word[0], 0xc3 | 0xd1);

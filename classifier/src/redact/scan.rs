@@ -1,9 +1,9 @@
 //! One pass over a text that finds every secret in it.
 //!
-//! `candidates` says where a look is worth it: at a word that starts like a secret, and at signs, which are looked
-//! at from both sides. A word may reach to the end of its run (letters, digits, `_`, `-`, `.`), which the words
-//! of a run share. Each step moves forward and looks a bounded distance around, so hostile texts cost no more
-//! than others.
+//! `candidates` returns the positions to examine: words that start like a secret, and signs, around which both
+//! sides are examined. A word may extend to the end of its run (letters, digits, `_`, `-`, `.`), which all words
+//! of the run share. Each step moves forward and examines a bounded distance, so hostile texts cost no more than
+//! others.
 
 use super::candidates::{next_candidate, passed_over, starts_credential};
 use super::formats::{credential, is_jwt};
@@ -12,10 +12,10 @@ use super::{REDACTED, Redactor, Rule, card};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How far around a sign we look for the other half of a secret.
+/// The distance around a sign within which the other half of a secret is searched.
 pub(super) const REACH: usize = 256;
 
-/// What takes the place of a secret.
+/// The replacement of a secret.
 pub(super) enum Mark {
     Redacted,
     Token,
@@ -24,13 +24,13 @@ pub(super) enum Mark {
 pub(super) type Found = (Range<usize>, Mark);
 
 impl Redactor {
-    /// Replaces every secret of a text, of which the first place worth a look is known.
+    /// Replaces every secret of a text. `first_place` is the position of its first candidate.
     pub(super) fn scan<'t>(&self, text: &'t str, first_place: usize) -> Cow<'t, str> {
         let bytes = text.as_bytes();
         let mut out = String::new();
         let (mut kept, mut place) = (0, Some(first_place));
         while let Some((secret, mark)) = self.next_secret(bytes, kept, place) {
-            // We look a bounded distance around, which may end within a character.
+            // The examined distance is bounded, so it may end inside a character.
             let secret =
                 text.floor_char_boundary(secret.start).max(kept)..text.ceil_char_boundary(secret.end);
             out.push_str(&text[kept..secret.start]);
@@ -48,9 +48,9 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// The next secret, at `next` or after it; nothing before `from` can be part of it.
+    /// Returns the next secret at the candidate `next` or after it. Nothing before `from` can be part of it.
     fn next_secret(&self, bytes: &[u8], from: usize, mut next: Option<usize>) -> Option<Found> {
-        // The words of one run share its end, so that a long run is not searched from each of them.
+        // The words of a run share its end, so that a long run is not searched from each of them.
         let mut run_ends = 0;
         while let Some(place) = next {
             let found = match bytes[place] {
@@ -83,7 +83,7 @@ impl Redactor {
         None
     }
 
-    /// A secret that starts at a word and reaches up to the end of its run, or into the next.
+    /// Returns a secret that starts at a word and extends to the end of its run, or into the next one.
     fn at_word(&self, bytes: &[u8], word: Range<usize>) -> Option<Found> {
         if bytes[word.start].is_ascii_digit() && bytes.get(word.start + 1) != Some(&b'/') {
             let end = self.is_on(Rule::Card).then(|| card::ends_at(bytes, word.start)).flatten()?;
@@ -113,7 +113,7 @@ impl Redactor {
         scheme().or_else(|| self.phrase(bytes, word.start))
     }
 
-    /// A PEM block up to its end, or to the end of the text when that was cut.
+    /// Returns a PEM block up to its end, or up to the end of the text if the block was cut off.
     pub(super) fn private_key(&self, bytes: &[u8], start: usize) -> Option<Found> {
         if !bytes[start..].starts_with(b"-----BEGIN") || !self.is_on(Rule::PrivateKey) {
             return None;
@@ -126,10 +126,10 @@ impl Redactor {
         Some((start..end.unwrap_or(bytes.len()), Mark::Redacted))
     }
 
-    /// `%3D`, `%3A` and `%40` say what `=`, `:` and `@` say.
+    /// Handles `%3D`, `%3A` and `%40` like `=`, `:` and `@`.
     fn encoded_sign(&self, bytes: &[u8], place: usize, from: usize) -> Option<Found> {
         let (code, sign) = match bytes[place + 1..] {
-            // Encoded twice.
+            // The sign is encoded twice.
             [b'2', b'5', high, low, ..] => ([high, low], place..place + 5),
             [high, low, ..] => ([high, low], place..place + 3),
             _ => return None,
@@ -141,7 +141,7 @@ impl Redactor {
         }
     }
 
-    /// `123456789:AA...`: the token of a Telegram bot, seen from its colon.
+    /// Returns the token of a Telegram bot, `123456789:AA...`. `colon` is the position of its colon.
     fn telegram_token(&self, bytes: &[u8], colon: usize, from: usize) -> Option<Found> {
         const LENGTH: usize = 30;
         let tail = &bytes[colon + 1..bytes.len().min(colon + 1 + REACH)];
@@ -156,7 +156,8 @@ impl Redactor {
             .then_some((colon - digits..colon + 1 + length, Mark::Redacted))
     }
 
-    /// Keys of Mailchimp, `<32 hex digits>-us12`, and of Mailgun, `<32>-<8>-<8>`, seen from their first dash.
+    /// Returns a key of Mailchimp, `<32 hex digits>-us12`, or of Mailgun, `<32>-<8>-<8>`. `dash` is its first
+    /// dash.
     fn hex_with_dash(&self, bytes: &[u8], dash: usize, from: usize) -> Option<Found> {
         const LENGTH: usize = 32;
         let start = dash.checked_sub(LENGTH).filter(|start| *start >= from)?;
@@ -179,7 +180,8 @@ impl Redactor {
         (starts && ends).then_some((start..end, Mark::Redacted))
     }
 
-    /// A client secret of Azure: three signs, a digit, `Q~` and 31 to 34 more, seen from the tilde.
+    /// Returns a client secret of Azure: three characters, a digit, `Q~` and 31 to 34 more. `tilde` is the
+    /// position of `~`.
     fn azure_secret(&self, bytes: &[u8], tilde: usize, from: usize) -> Option<Found> {
         let start = tilde.checked_sub(5).filter(|start| *start >= from)?;
         let is_inside = |byte: &u8| is_run(*byte) || *byte == b'~';
@@ -190,7 +192,7 @@ impl Redactor {
     }
 }
 
-/// Letters, digits and the signs that credentials are made of.
+/// Returns true for letters, digits and the signs that credentials consist of.
 pub(super) const fn is_run(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
@@ -199,7 +201,7 @@ fn run_end(bytes: &[u8], start: usize) -> usize {
     bytes[start..].iter().position(|&byte| !is_run(byte)).map_or(bytes.len(), |length| start + length)
 }
 
-/// Words that names of settings have: `conf_file` is one, and no confirmation token.
+/// Words in the names of settings: `conf_file` is a setting and not a confirmation token.
 #[rustfmt::skip]
 const SETTING_WORDS: [&str; 48] = [
     "file", "files", "dir", "dirs", "path", "paths", "name", "names", "key", "keys", "value", "values",
@@ -209,7 +211,7 @@ const SETTING_WORDS: [&str; 48] = [
     "module", "d",
 ];
 
-/// The length of a `conf_*` or `quota_continue_*` token at the start of a run.
+/// Returns the length of a `conf_*` or `quota_continue_*` token at the start of a run.
 fn confirmation_token(run: &[u8], after: Option<u8>) -> Option<usize> {
     let prefix = match run.first()? {
         b'c' => &b"conf_"[..],
@@ -222,7 +224,7 @@ fn confirmation_token(run: &[u8], after: Option<u8>) -> Option<usize> {
         let word = |part: &[u8]| SETTING_WORDS.iter().any(|word| word.as_bytes() == part);
         let name = &tail[..length.min(64)];
         let is_plain = name.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
-        // `conf_reloaded=true` and `conf_parser.py` are names, too.
+        // `conf_reloaded=true` and `conf_parser.py` are names as well.
         let has_ending = tail.get(length + 1).is_some_and(u8::is_ascii_alphabetic);
         let is_name = || has_ending || matches!(after, Some(b'=' | b'('));
         length <= 64

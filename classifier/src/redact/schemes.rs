@@ -1,10 +1,10 @@
-//! What follows the scheme of an `Authorization`, and the values of headers that have spaces in them.
+//! Credentials after the scheme of an `Authorization` header, and header values that contain spaces.
 
 use super::scan::{Found, Mark};
 use super::values::{TrimEnd, is_random};
 use std::ops::Range;
 
-/// Schemes that one word follows.
+/// Schemes that are followed by one word.
 const SINGLE: [&str; 14] = [
     "bearer",
     "basic",
@@ -22,16 +22,16 @@ const SINGLE: [&str; 14] = [
     "jwt",
 ];
 
-/// Schemes that a list of pairs follows.
+/// Schemes that are followed by a list of pairs.
 const LISTS: [&str; 6] = ["digest", "hawk", "signature", "aws4-hmac-sha256", "oauth", "googlelogin"];
 
-/// Servers refuse longer ones.
+/// The maximum length of a header. Servers reject longer ones.
 const LONGEST_HEADER: usize = 16 << 10;
 
-/// No scheme, and no name of a cookie, is longer.
+/// The maximum length of a scheme and of the name of a cookie.
 const LONGEST_WORD: usize = 256;
 
-/// What follows `Bearer ` or `Basic `, unless it is a word.
+/// Returns the credential after `Bearer ` or `Basic `, unless it is a word of prose.
 pub(super) fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
     let text = &bytes[word.clone()];
     if !text.eq_ignore_ascii_case(b"bearer") && !text.eq_ignore_ascii_case(b"basic") {
@@ -49,7 +49,7 @@ pub(super) fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
     let length = bytes[start..].iter().take_while(|byte| is_token(byte)).count();
     let token = bytes[start..start + length].trim_ascii_end_matches(b".");
     let is_word = || token.iter().all(u8::is_ascii_alphabetic) && (token.len() < 8 || is_auth_word(token));
-    // `token_type=Bearer expires_in=3600`: the next pair of a list.
+    // In `token_type=Bearer expires_in=3600`, the next pair of a list follows.
     let is_pair = || {
         token.trim_ascii_end_matches(b"=").contains(&b'=')
             || token
@@ -60,7 +60,7 @@ pub(super) fn bearer(bytes: &[u8], word: Range<usize>) -> Option<Found> {
     secret.then(|| (start..start + token.len(), Mark::Redacted))
 }
 
-/// What prose says after `Bearer` or `Basic`.
+/// Returns true for words that follow `Bearer` or `Basic` in prose.
 fn is_auth_word(word: &[u8]) -> bool {
     const WORDS: [&str; 16] = [
         "authentication",
@@ -83,15 +83,14 @@ fn is_auth_word(word: &[u8]) -> bool {
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Headers have values with spaces in them.
+/// Returns true for the headers whose values contain spaces.
 pub(super) fn takes_whole_line(key: &[u8]) -> bool {
     let ends =
         |word: &[u8]| key.len() >= word.len() && key[key.len() - word.len()..].eq_ignore_ascii_case(word);
     ends(b"cookie") || ends(b"authorization")
 }
 
-/// The value of a header that starts behind its sign: `sid=1; theme=dark`, `Bearer x`. Prose has neither
-/// form.
+/// Returns the value of a header after its sign: `sid=1; theme=dark`, `Bearer x`. Prose has neither form.
 pub(super) fn header_value(bytes: &[u8], after: usize) -> Option<Range<usize>> {
     let start = after + bytes[after..].iter().take_while(|&&byte| byte == b' ').count();
     let line = &bytes[start..bytes.len().min(start + LONGEST_HEADER)];
@@ -121,13 +120,13 @@ pub(super) fn header_value(bytes: &[u8], after: usize) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Up to what ends the first word of a header.
+/// Returns the first word of a header.
 fn word_of(line: &[u8]) -> &[u8] {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'\\,<>)".contains(byte);
     &line[..line.iter().position(ends).unwrap_or(line.len())]
 }
 
-/// The length of one of them; in JSON text its quotes have backslashes before them.
+/// Returns the length of one item of a list. In JSON text, backslashes precede its quotes.
 fn item_length(line: &[u8]) -> usize {
     let mut in_quotes = false;
     let mut before = 0;
@@ -145,7 +144,8 @@ fn item_length(line: &[u8]) -> usize {
     line.len()
 }
 
-/// The length of `a=1; b="x y"; c`: words that have a sign between them, quotes and all.
+/// Returns the length of a list such as `a=1; b="x y"; c`: items with a sign between them, which may contain
+/// quotes.
 fn list_length(line: &[u8], between: u8) -> usize {
     let mut at = 0;
     loop {

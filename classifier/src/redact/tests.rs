@@ -1,4 +1,4 @@
-//! What is taken out, what is marked, and what must stay.
+//! The texts that are redacted, the marks that replace them, and the texts that must be kept.
 
 use super::*;
 use crate::json::Parser;

@@ -1,6 +1,6 @@
-//! What a value looks like: a secret, a word of prose, or nothing that could be one.
+//! The form of a value: a secret, a word of prose, or a text that cannot be a secret.
 
-/// Values that no secret has: what settings, states and placeholders say.
+/// Values that are never secrets: settings, states and placeholders.
 #[rustfmt::skip]
 const HARMLESS: [&str; 96] = [
     "true", "false", "none", "null", "nil", "undefined", "yes", "no", "on", "off", "ok", "failed", "failure",
@@ -15,7 +15,7 @@ const HARMLESS: [&str; 96] = [
     "[hidden]", "[masked]", "(hidden)", "pending", "refused", "nan", "void",
 ];
 
-/// True for a value that cannot be a secret: a state, a placeholder, a mask, a reference to a variable.
+/// Returns true for a value that cannot be a secret: a state, a placeholder, a mask, a reference to a variable.
 pub(super) fn is_harmless(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     if value.len() > 64 {
@@ -29,7 +29,8 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
     is_count || is_mask() || is_word() || is_reference(value)
 }
 
-/// `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `{name}`, `process.env.NAME`: what stands for a value.
+/// Returns true for a placeholder of a value: `${NAME}`, `$NAME`, `{{ name }}`, `<name>`, `%s`, `{name}`,
+/// `process.env.NAME`.
 fn is_reference(value: &[u8]) -> bool {
     let is_name = |name: &[u8]| {
         !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphabetic() || b"_-. ".contains(byte))
@@ -48,7 +49,7 @@ fn is_reference(value: &[u8]) -> bool {
     }
 }
 
-/// Words that a remark about a value has, and no secret.
+/// Words that occur in remarks about a value, but not in secrets.
 #[rustfmt::skip]
 const REMARKS: [&str; 27] = [
     "must", "required", "invalid", "least", "missing", "cannot", "can't", "blank", "empty", "match",
@@ -56,7 +57,7 @@ const REMARKS: [&str; 27] = [
     "between", "failed", "denied", "longer", "shorter", "short", "long", "weak",
 ];
 
-/// True for a sentence about a value, such as `must be at least 8 characters`.
+/// Returns true for a sentence about a value, such as `must be at least 8 characters`.
 pub(super) fn is_remark(value: &[u8]) -> bool {
     const LONGEST: usize = 200;
     let words = || value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -74,7 +75,8 @@ pub(super) fn is_remark(value: &[u8]) -> bool {
         && words().any(|word| is_telling(word.trim_ascii_end_matches(b".,;:!")))
 }
 
-/// A word behind a colon is prose (`Invalid password: must be longer`) unless it looks made up.
+/// Returns true for a value that is not a plain word. A word after a colon is prose (`Invalid password: must be
+/// longer`).
 pub(super) fn looks_secret(value: &[u8]) -> bool {
     let value = value.trim_ascii_end_matches(b".");
     let digits = value.iter().any(u8::is_ascii_digit);
@@ -88,12 +90,13 @@ pub(super) fn looks_secret(value: &[u8]) -> bool {
             || (value.len() >= 6 && looks_random(value)))
 }
 
-/// Words have neither digits nor capitals inside.
+/// Returns true for a text with digits or capitals, which words do not have inside.
 fn looks_random(text: &[u8]) -> bool {
     text.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// True for what is made by chance: long, letters and digits mixed, and no UUID, path, URL or time.
+/// Returns true for a text that looks randomly generated: long, letters and digits mixed, and no UUID, path, URL
+/// or time.
 pub(super) fn is_random(value: &[u8], at_least: usize) -> bool {
     let value = &value[..value.len().min(512)];
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -110,7 +113,7 @@ pub(super) fn is_random(value: &[u8], at_least: usize) -> bool {
         && !has_word_parts(value)
 }
 
-/// `2026-11-18T10:20:30Z`, `user-profile-v2`, `orders/2026/11`: parts that are each a word or a number.
+/// Returns true if each part is a word or a number: `2026-11-18T10:20:30Z`, `user-profile-v2`, `orders/2026/11`.
 fn has_word_parts(value: &[u8]) -> bool {
     let is_part = |part: &[u8]| {
         let digits = part.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -147,7 +150,7 @@ const PROSE: [&str; 146] = [
     "while", "will", "with", "without", "would", "yesterday", "yet", "your",
 ];
 
-/// True for a word that prose has there; what else is made of letters alone may be a secret.
+/// Returns true for a word that occurs there in prose. Other texts of letters may be secrets.
 pub(super) fn is_prose(word: &[u8]) -> bool {
     let word = word.trim_ascii_end_matches(b".,;:!?)");
     let ends = |ending: &[u8]| word.len() > ending.len() + 2 && word.ends_with(ending);
@@ -158,7 +161,7 @@ pub(super) fn is_prose(word: &[u8]) -> bool {
         || [&b"ed"[..], b"ing", b"able", b"ly", b"tion", b"ible", b"ment"].into_iter().any(ends)
 }
 
-/// What `str` has and byte slices do not.
+/// Trim functions that `str` has and byte slices lack.
 pub(super) trait TrimEnd {
     fn trim_ascii_end_matches(&self, signs: &[u8]) -> &[u8];
     fn trim_ascii_start_matches(&self, signs: &[u8]) -> &[u8];

@@ -1,11 +1,11 @@
-//! The formats of credentials whose issuers gave them a prefix. Adding one is one row; rows are sorted by
-//! their prefixes. The facts come from the issuers' pages and from the rule sets of secret scanners.
+//! Credential formats with a prefix that the issuer defined, sorted by prefix. Adding a format takes one row. The
+//! facts come from the issuers' pages and from the rule sets of secret scanners.
 
 use super::Alphabet::{self, Alnum, Base64, Dotted, Hex, Path, Percent, Url};
 use super::Check::{self, Any, Both, Digit, Exact, Keep, Mixed, Parts};
 
-/// A prefix, how many characters must follow for it to be a credential and not a word, what these are, and
-/// what else they must show.
+/// A prefix, the number of characters that must follow for it to be a credential and not a word, their alphabet,
+/// and a further condition.
 pub(in crate::redact) type Row = (&'static str, usize, Alphabet, Check);
 
 #[rustfmt::skip]
@@ -164,7 +164,7 @@ pub(in crate::redact) const ROWS: [Row; 269] = [
     ("hook.eu2.make.com/", 16, Path, Keep),
     ("hook.us1.make.com/", 16, Path, Keep),
     ("hook.us2.make.com/", 16, Path, Keep),
-    ("hooks.airtable.com/workflows/v1/genericWebhook/", 8, Path, Keep), // webhooks: who knows the address may post
+    ("hooks.airtable.com/workflows/v1/genericWebhook/", 8, Path, Keep), // webhooks: anyone who knows the address can post
     ("hooks.slack.com/services/", 8, Path, Keep),
     ("hooks.slack.com/triggers/", 8, Path, Keep),
     ("hooks.slack.com/workflows/", 8, Path, Keep),
@@ -220,7 +220,7 @@ pub(in crate::redact) const ROWS: [Row; 269] = [
     ("rk_test_", 8, Url, Any),
     ("rpa_", 30, Alnum, Both),
     ("rubygems_", 20, Hex, Digit),
-    ("s.", 24, Alnum, Exact), // older tokens of Vault
+    ("s.", 24, Alnum, Exact), // legacy tokens of Vault
     ("sat.", 60, Dotted, Parts),
     ("sb_secret_", 16, Url, Any),
     ("sbp_", 20, Alnum, Digit),

@@ -1,11 +1,11 @@
-//! The words by which keys are judged. All are folded: small letters and digits only, so that `X-Api-Key`,
-//! `apiKey` and `api_key` are one; letters of other scripts stay as they are.
+//! Words by which keys are classified. All are folded to small letters and digits, so that `X-Api-Key`, `apiKey`
+//! and `api_key` are equal. Letters of other scripts are kept.
 
-/// Keys that hold a confirmation token.
+/// Keys whose value is a confirmation token.
 #[rustfmt::skip]
 pub(super) const TOKEN_KEYS: [&str; 3] = ["token", "confirmationtoken", "quotatoken"];
 
-/// A key that contains one of these holds a secret; the last ones are of other languages. They are sorted.
+/// A key that contains one of these holds a secret. Some are words of other languages. The list is sorted.
 #[rustfmt::skip]
 pub(super) const SECRET_PARTS: [&str; 119] = [
     "accesskey", "accesstoken", "accountkey", "adgangskode", "amzsignature", "apikey", "apischluessel",
@@ -25,18 +25,18 @@ pub(super) const SECRET_PARTS: [&str; 119] = [
     "كلمةالمرور", "トークン", "パスワード", "令牌", "口令", "密码", "密碼", "密钥", "暗証番号", "秘密鍵", "비밀번호", "비밀키", "토큰",
 ];
 
-/// Words that are secrets as the whole key or as its last part: `pwd`, `DB_PASS`, `smtpAuth`.
+/// Words that indicate a secret as the whole key or as its last part: `pwd`, `DB_PASS`, `smtpAuth`.
 #[rustfmt::skip]
 pub(super) const SECRET_WORDS: [&str; 17] = [
     "pwd", "pass", "jwt", "bearer", "auth", "otp", "psw", "pswd", "psk", "pword", "creds", "cred", "mdp",
     "parola", "clave", "cvv", "cvc",
 ];
 
-/// Words that are secrets as the whole key only.
+/// Words that indicate a secret only as the whole key.
 #[rustfmt::skip]
 pub(super) const SECRET_WHOLE: [&str; 6] = ["pin", "pw", "cvv2", "passw", "userpwd", "token2fa"];
 
-/// Names of secrets are no secrets: `secret_name`, `api_key_id`, `password_policy`.
+/// Endings of keys that describe a secret without containing it: `secret_name`, `api_key_id`, `password_policy`.
 #[rustfmt::skip]
 pub(super) const HARMLESS_ENDINGS: [&str; 97] = [
     "name", "names", "id", "ids", "policy", "policies", "type", "types", "required", "length", "count",
@@ -51,7 +51,7 @@ pub(super) const HARMLESS_ENDINGS: [&str; 97] = [
     "remaining", "lastused", "failed", "failures", "reset",
 ];
 
-/// Tokens that mark a place, count or are words of a language, and open no door.
+/// Endings of keys for tokens that are not credentials: positions, counts and tokens of a language.
 #[rustfmt::skip]
 pub(super) const HARMLESS_TOKENS: [&str; 24] = [
     "progresstoken", "pagetoken", "nexttoken", "continuationtoken", "synctoken", "canceltoken",
@@ -60,14 +60,14 @@ pub(super) const HARMLESS_TOKENS: [&str; 24] = [
     "specialtoken", "maxtoken", "inputtoken", "outputtoken", "prevtoken",
 ];
 
-/// Keys whose last part is one of these hold a secret when their value looks made by chance.
+/// Last parts of keys whose value is a secret if it looks randomly generated.
 #[rustfmt::skip]
 pub(super) const RANDOM_ENDINGS: [&str; 12] = [
     "key", "sig", "signature", "hmac", "session", "sess", "ticket", "assertion", "samlresponse", "salt",
     "authcode", "pat",
 ];
 
-/// Keys that end like this are names and numbers of things.
+/// Endings of keys whose values are names and numbers of things.
 #[rustfmt::skip]
 pub(super) const HARMLESS_KEYS: [&str; 40] = [
     "cachekey", "sortkey", "partitionkey", "primarykey", "foreignkey", "idempotencykey", "routingkey",
@@ -78,12 +78,12 @@ pub(super) const HARMLESS_KEYS: [&str; 40] = [
     "correlationkey", "querykey",
 ];
 
-/// Parameters of a query that hold a secret when their value looks made by chance.
+/// Query parameters whose value is a secret if it looks randomly generated.
 #[rustfmt::skip]
 pub(super) const QUERY_KEYS: [&str; 10] =
     ["key", "code", "sig", "signature", "s", "k", "hash", "hmac", "ticket", "state"];
 
-/// Keys of an object whose value belongs to the name that stands beside it.
+/// Keys of an object whose value belongs to the name in the same object.
 #[rustfmt::skip]
 pub(super) const VALUE_KEYS: [&str; 21] = [
     "value", "Value", "val", "v", "values", "stringValue", "string_value", "content", "default",
@@ -91,7 +91,7 @@ pub(super) const VALUE_KEYS: [&str; 21] = [
     "got", "input", "rejectedValue", "rejected_value", "attempted_value",
 ];
 
-/// Keys of an object that name what stands beside them.
+/// Keys of an object whose value is the name of another field's value.
 #[rustfmt::skip]
 pub(super) const NAME_KEYS: [&str; 24] = [
     "name", "Name", "key", "Key", "header", "header_name", "headerName", "field", "field_name", "fieldName",
@@ -99,7 +99,7 @@ pub(super) const NAME_KEYS: [&str; 24] = [
     "loc", "path", "option", "argument",
 ];
 
-/// Keys and words whose numbers are no cards.
+/// Keys and words whose numbers are not card numbers.
 #[rustfmt::skip]
 pub(super) const IDENTIFIERS: [&str; 36] = [
     "id", "ids", "order", "orders", "orderno", "ordernumber", "invoice", "invoiceno", "invoicenumber",
