@@ -1,8 +1,8 @@
-//! OTLP: from bytes to the views of [`classifier::telemetry`], and the words of its answers.
+//! OTLP: decodes requests to the views of [`classifier::telemetry`], and encodes responses.
 //!
-//! Only this folder knows OTLP's field numbers and names. Both readers, of the wire format and of JSON, are
-//! written by hand: they borrow from the body, keep no request in memory, and a record that cannot be read
-//! costs only itself.
+//! Only this directory contains OTLP's field numbers and names. Both decoders, of protobuf and of JSON, are written by
+//! hand: they borrow from the body, never hold a decoded request in memory, and reject a record that cannot be decoded
+//! without the others.
 
 mod any_value;
 mod call_histogram;
@@ -22,7 +22,7 @@ use crate::pipeline::{BodyReader, RecordSink};
 use crate::{Rejection, Source};
 pub(crate) use response::{grpc_status, status_json, status_protobuf, success_json, success_protobuf};
 
-/// What is sent.
+/// The kind of telemetry that a request contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Spans.
@@ -42,7 +42,7 @@ impl Signal {
         }
     }
 
-    /// Reads a body in the wire format.
+    /// Returns the reader of protobuf bodies.
     pub(crate) fn read_protobuf(self) -> BodyReader {
         match self {
             Self::Traces => read_traces,
@@ -51,7 +51,7 @@ impl Signal {
         }
     }
 
-    /// Reads a body in JSON.
+    /// Returns the reader of JSON bodies.
     pub(crate) fn read_json(self) -> BodyReader {
         match self {
             Self::Traces => read_traces_json,
@@ -61,7 +61,7 @@ impl Signal {
     }
 }
 
-/// The word that rejected records are counted by.
+/// The reason under which rejected records are counted.
 const MALFORMED: &str = "malformed";
 
 fn read_traces(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejection> {
@@ -88,7 +88,7 @@ fn read_metrics_json(body: &[u8], sink: &mut RecordSink<'_>) -> Result<(), Rejec
     json::read_metrics(body, sink)
 }
 
-/// An id of `N` bytes; anything else, or all zeros, is none.
+/// Returns an id of `N` bytes; `None` if the length differs or all bytes are zero.
 fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     let id: [u8; N] = bytes.try_into().ok()?;
     (id != [0; N]).then_some(id)
@@ -115,7 +115,7 @@ fn span_status(number: i64) -> classifier::telemetry::SpanStatus {
     }
 }
 
-/// 1 to 24; what is not a severity is none.
+/// Returns a severity number of 1 to 24; 0 for any other number.
 fn severity(number: i64) -> i32 {
     i32::try_from(number).ok().filter(|number| (1..=24).contains(number)).unwrap_or(0)
 }

@@ -15,8 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use store::write_whole;
 
-/// The most contents that are kept. Beyond this, those that no file has any more are removed, least recently read
-/// first.
+/// The most contents that are kept. Beyond this, those that no file has any more are removed first, and of these the
+/// least recently read.
 const MAX_CONTENTS: usize = 10_000;
 
 /// All known contents, and the path of `files.json`.

@@ -1,5 +1,5 @@
-//! Interprets names of log files: which belong together by rotation, which are compressed, and which service wrote
-//! them.
+//! Interprets names of log files: which belong together by rotation, which are compressed, and which service they are
+//! of.
 //!
 //! What always holds: names alone never decide that two files have the same content; they decide how much of it must
 //! agree.

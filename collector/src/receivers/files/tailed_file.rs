@@ -165,7 +165,7 @@ impl TailedFile {
         if self.is_packed() { 0 } else { self.stamp.size.saturating_sub(self.position()) }
     }
 
-    /// Reads the next records. It reads slightly more than the longest line, so that a longer line is rejected for its
+    /// Reads the next records. It reads a little more than the longest line, so that a longer one is rejected for its
     /// length.
     pub(super) fn next(&mut self, now: Instant, times: &Timeouts, longest_line: usize) -> io::Result<Next> {
         let known = if self.is_packed() { 0 } else { self.before.len() };

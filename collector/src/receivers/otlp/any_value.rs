@@ -1,7 +1,7 @@
-//! Attributes and values: `KeyValue` and `AnyValue`.
+//! Decodes attributes and values: `KeyValue` and `AnyValue`.
 //!
-//! Texts borrow from the body. Lists and maps become JSON text. What one record can make of its bytes is
-//! bounded: by `Limits::attributes`, by `Limits::value_depth`, and by a budget of JSON text for each record.
+//! Strings borrow from the body. Lists and maps become JSON text. The memory that one record can cause is bounded by
+//! `Limits::attributes`, by `Limits::value_depth`, and by a budget of JSON text for each record.
 
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};
 use crate::Limits;
@@ -10,12 +10,12 @@ use base64::prelude::BASE64_STANDARD;
 use classifier::telemetry::{Attribute, Value};
 use std::borrow::Cow;
 
-/// The JSON text that the values of one record may fill; past it, lists and maps end early.
+/// The bytes of JSON text that the values of one record may produce; beyond it, lists and maps end early.
 pub(super) const JSON_BYTES: usize = 1 << 20;
-/// A text that is not UTF-8 is cut here before it is mended: mending makes it up to three times as long.
+/// A string that is not UTF-8 is truncated to this length before it is repaired, which can make it three times as long.
 const MENDED_BYTES: usize = 64 << 10;
 
-/// A text; bytes that are not UTF-8 are replaced.
+/// Returns a string, in which bytes that are not UTF-8 are replaced.
 #[inline]
 pub(super) fn text(slice: BodySlice<'_>) -> Cow<'_, str> {
     match std::str::from_utf8(slice.bytes) {
@@ -29,11 +29,11 @@ fn mended(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes.get(..MENDED_BYTES).unwrap_or(bytes))
 }
 
-/// Reads the values of one record.
+/// Reads the values of a record within its limits.
 pub(super) struct ValueReader {
     attributes: usize,
     depth: usize,
-    /// The JSON text that may still be written.
+    /// The bytes of JSON text that may still be written.
     budget: usize,
 }
 
@@ -42,12 +42,12 @@ impl ValueReader {
         Self { attributes: limits.attributes, depth: limits.value_depth, budget: JSON_BYTES }
     }
 
-    /// A new record: its budget is whole.
+    /// Starts a new record with a full budget.
     pub(super) fn begin(&mut self) {
         self.budget = JSON_BYTES;
     }
 
-    /// Adds an attribute, unless there are `Limits::attributes` already.
+    /// Adds an attribute, unless the list has `Limits::attributes` already.
     pub(super) fn push<'a>(
         &mut self,
         slice: BodySlice<'a>,
@@ -56,7 +56,7 @@ impl ValueReader {
         self.push_after(0, slice, list)
     }
 
-    /// The same, counting from `first`.
+    /// Does the same, but counts only the attributes from index `first` on.
     pub(super) fn push_after<'a>(
         &mut self,
         first: usize,
@@ -78,7 +78,7 @@ impl ValueReader {
         Ok(Attribute { key: text(key), value })
     }
 
-    /// An `AnyValue`.
+    /// Decodes an `AnyValue`.
     pub(super) fn value<'a>(&mut self, slice: BodySlice<'a>) -> Result<Value<'a>, DecodeError> {
         Ok(match any_value(slice)? {
             AnyValueRef::Empty => Value::Empty,
@@ -135,8 +135,8 @@ fn any_value(slice: BodySlice<'_>) -> Result<AnyValueRef<'_>, DecodeError> {
     Ok(value)
 }
 
-/// The key and the text of a `KeyValue` as nearly all are sent: in this order, nothing else, and each length
-/// in one byte. Anything else is walked field by field.
+/// Returns the key and the string of a `KeyValue` in its most common form: in this order, with nothing else, and with
+/// each length in one byte. Any other form returns `None` and is decoded field by field.
 #[inline]
 fn short_texts(slice: BodySlice<'_>) -> Option<(BodySlice<'_>, BodySlice<'_>)> {
     const KEY: u8 = 1 << 3 | 2;
@@ -165,7 +165,7 @@ fn key_value(slice: BodySlice<'_>) -> Result<(BodySlice<'_>, Option<BodySlice<'_
     Ok((key, value))
 }
 
-/// Writes a value as JSON; `depth` levels of lists and maps, and `null` below.
+/// Writes a value as JSON, with at most `depth` levels of lists and maps, and `null` below.
 fn write(value: &AnyValueRef<'_>, depth: usize, out: &mut BoundedJsonWriter) -> Result<(), DecodeError> {
     match value {
         AnyValueRef::Empty => out.null(),
@@ -211,7 +211,7 @@ fn write_map(slice: BodySlice<'_>, depth: usize, out: &mut BoundedJsonWriter) ->
     Ok(())
 }
 
-/// The values of an `ArrayValue` or a `KeyValueList`: both keep them in field 1.
+/// Calls `item` for each value of an `ArrayValue` or a `KeyValueList`: both keep them in field 1.
 fn each<'a>(
     slice: BodySlice<'a>,
     mut item: impl FnMut(BodySlice<'a>) -> Result<(), DecodeError>,
@@ -227,13 +227,13 @@ fn each<'a>(
     Ok(())
 }
 
-/// JSON text that stops growing at its budget and stays valid.
+/// A writer of JSON text that stops at its budget; the text stays valid JSON.
 pub(super) struct BoundedJsonWriter {
     pub(super) text: String,
     budget: usize,
 }
 
-/// Whether the open list or map has an item yet.
+/// The separator state of an open list or map: true if it has an item already.
 pub(super) struct ItemSeparator(bool);
 
 impl BoundedJsonWriter {
@@ -250,7 +250,7 @@ impl BoundedJsonWriter {
         ItemSeparator(false)
     }
 
-    /// Makes ready for another item; false when there is no room for one.
+    /// Prepares for another item, with a comma if needed. Returns false if the budget is used up.
     pub(super) fn next(&mut self, items: &mut ItemSeparator) -> bool {
         if self.left() == 0 {
             return false;
@@ -270,7 +270,7 @@ impl BoundedJsonWriter {
         let _ = write!(self.text, "{value}");
     }
 
-    /// JSON has no word for what is not finite, so that becomes a text.
+    /// Writes a number. JSON cannot express one that is not finite, so that becomes a string.
     pub(super) fn double(&mut self, value: f64) {
         match value {
             _ if value.is_finite() => self.display(serde_json::Number::from_f64(value).unwrap_or(0.into())),

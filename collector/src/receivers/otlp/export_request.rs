@@ -1,8 +1,8 @@
-//! The lists around records, which traces and logs share: a request holds resources (field 1), a resource
-//! describes itself (1) and holds scopes (2), a scope holds records (2).
+//! Decodes the lists around records, which all signals share: a request contains resources (field 1), a resource
+//! contains its description (1) and scopes (2), and a scope contains records (2).
 //!
-//! A record that cannot be read is rejected and the next one is read; when the lists themselves cannot be
-//! read, the request is refused whole.
+//! A record that cannot be decoded is rejected and the next one is read; if the lists themselves cannot be decoded, the
+//! whole request is rejected.
 
 use super::MALFORMED;
 use super::any_value::ValueReader;
@@ -11,9 +11,9 @@ use crate::Rejection;
 use crate::receivers::record_consumer::RecordConsumer;
 use classifier::telemetry::{Attribute, Resource};
 
-/// Reads one kind of record.
+/// A decoder of one kind of record.
 pub(super) trait RecordReader<'a> {
-    /// Hands the record over, or nothing of it.
+    /// Decodes a record and passes it to `records`, or returns an error and passes on nothing.
     fn read(
         &mut self,
         record: BodySlice<'a>,
@@ -23,7 +23,7 @@ pub(super) trait RecordReader<'a> {
     ) -> Result<(), DecodeError>;
 }
 
-/// Hands every record of `body` over.
+/// Passes every record of `body` to `records`.
 pub(super) fn read<'a>(
     body: &'a [u8],
     reader: impl RecordReader<'a>,
@@ -45,14 +45,14 @@ pub(super) fn read<'a>(
 struct RequestReader<'a, R> {
     reader: R,
     values: ValueReader,
-    /// The attributes of the resource; kept to be used again.
+    /// The attributes of the resource; the list is reused for the next.
     attributes: Vec<Attribute<'a>>,
-    /// `RecordConsumer` so far.
+    /// The number of records so far.
     number: u64,
 }
 
 impl<'a, R: RecordReader<'a>> RequestReader<'a, R> {
-    /// A resource may come after its scopes, so it is looked for first.
+    /// Reads the records of a resource. Its description may follow its scopes, so that is decoded in a first pass.
     fn resource(
         &mut self,
         slice: BodySlice<'a>,

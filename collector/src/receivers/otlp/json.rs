@@ -1,8 +1,8 @@
-//! OTLP/JSON, into the same views as the wire format.
+//! Decodes OTLP/JSON to the same views as protobuf.
 //!
-//! The request is never held as a tree: its lists are walked over raw slices of the text, so that what one
-//! record costs is bounded, and a record that cannot be read is rejected alone. The structs hold the subset
-//! that we read; other fields are ignored, and `null` is the same as absent.
+//! The request is never held as a tree: its lists are walked over raw slices of the text, so that the memory for one
+//! record is bounded, and a record that cannot be decoded is rejected alone. The structs have only the fields that are
+//! needed; other fields are ignored, and `null` is the same as absent.
 
 mod any_value;
 mod metrics;
@@ -23,23 +23,23 @@ use schema::{
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The names of enum values; their place is their number.
+/// The names of enum values; the index of a name is its number.
 const SPAN_KINDS: [&str; 6] = ["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
 const STATUS_CODES: [&str; 3] = ["UNSET", "OK", "ERROR"];
-/// Each stands for four numbers: `INFO`, `INFO2`, `INFO3`, `INFO4`.
+/// The names of severities; each covers four numbers: `INFO`, `INFO2`, `INFO3`, `INFO4`.
 const SEVERITIES: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
-/// Hands every span of `body` over.
+/// Passes every span of `body` to `records`.
 pub(super) fn read_traces(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     read(body, Signal::Traces, records)
 }
 
-/// Hands every log record of `body` over.
+/// Passes every log record of `body` to `records`.
 pub(super) fn read_logs(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     read(body, Signal::Logs, records)
 }
 
-/// Hands every data point of `body` over.
+/// Passes every data point of `body` to `records`.
 pub(super) fn read_metrics(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     read(body, Signal::Metrics, records)
 }
@@ -51,7 +51,7 @@ fn read(body: &[u8], signal: Signal, records: &mut impl RecordConsumer) -> Resul
             "not an OTLP request in JSON: it must be an object",
         ));
     }
-    // Half a character is not worth a span, nor is a number that is too large.
+    // A lone surrogate or an oversized number must not cause a rejection, so both are repaired first.
     let body = replace_lone_surrogates(body);
     let body = quote_oversized_numbers(&body);
     let request: ExportRequest<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
@@ -75,7 +75,7 @@ fn unreadable(error: &serde_json::Error) -> Rejection {
     Rejection::new(RejectionReason::Unreadable, format!("not an OTLP request in JSON: {}", mistake(error)))
 }
 
-/// What is wrong, without the text that it is wrong about: details are stored, and that may be a secret.
+/// Returns the message of a JSON error without the text it quotes: details are stored, and that text may be a secret.
 fn mistake(error: &serde_json::Error) -> String {
     let said = error.to_string();
     match (said.find('"'), said.rfind('"')) {
@@ -87,9 +87,9 @@ fn mistake(error: &serde_json::Error) -> String {
 struct RequestReader<'a> {
     signal: Signal,
     values: ValueReader,
-    /// `RecordConsumer` so far.
+    /// The number of records so far.
     number: u64,
-    /// The lists of one record; kept to be used again.
+    /// The attributes of one record; the list is reused for the next.
     attributes: Vec<Attribute<'a>>,
     events: SpanEventBuffer<'a>,
 }
@@ -225,7 +225,7 @@ fn status_of(name: &str) -> Option<i64> {
     place(name.strip_prefix("STATUS_CODE_")?, &STATUS_CODES)
 }
 
-/// `INFO` is 9, `INFO2` is 10, and so on.
+/// Returns the number of a severity name: 9 for `INFO`, 10 for `INFO2`, and so on.
 fn severity_of(name: &str) -> Option<i64> {
     let name = name.strip_prefix("SEVERITY_NUMBER_")?;
     let (word, step) = match name.as_bytes().last()? {

@@ -1,4 +1,4 @@
-//! Log records, from the wire format.
+//! Decodes log records from protobuf.
 
 use super::any_value::{ValueReader, text};
 use super::export_request::{self, RecordReader};
@@ -9,12 +9,12 @@ use crate::receivers::record_consumer::RecordConsumer;
 use classifier::telemetry::{Attribute, LogRecord, Resource};
 use std::borrow::Cow;
 
-/// Hands every log record of `body` over.
+/// Passes every log record of `body` to `records`.
 pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     export_request::read(body, Logs::default(), records)
 }
 
-/// The list of one record; kept to be used again.
+/// The attributes of one record; the list is reused for the next.
 #[derive(Default)]
 struct Logs<'a> {
     attributes: Vec<Attribute<'a>>,

@@ -1,4 +1,4 @@
-//! Metrics, from the wire format: histograms of calls are read, data points of everything else are counted.
+//! Decodes metrics from protobuf: histograms of call durations are read, data points of all other metrics are counted.
 
 use super::any_value::{ValueReader, text};
 use super::call_histogram::{self, CallMetric};
@@ -10,12 +10,12 @@ use crate::receivers::record_consumer::RecordConsumer;
 use classifier::telemetry::{Attribute, Resource};
 use std::borrow::Cow;
 
-/// Hands every data point of `body` over.
+/// Passes every data point of `body` to `records`.
 pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     export_request::read(body, Metrics::default(), records)
 }
 
-/// The lists of one data point; kept to be used again.
+/// The lists of one data point, which are reused for the next.
 #[derive(Default)]
 struct Metrics<'a> {
     attributes: Vec<Attribute<'a>>,
@@ -23,7 +23,7 @@ struct Metrics<'a> {
     bounds: Vec<f64>,
 }
 
-/// The data of one metric: which kind of it, and its bytes.
+/// The data of one metric: its kind, as a field number, and its bytes.
 #[derive(Clone, Copy)]
 struct Data<'a> {
     kind: u64,
@@ -65,7 +65,7 @@ impl<'a> RecordReader<'a> for Metrics<'a> {
     }
 }
 
-/// Counts the data points of a metric that is not read: all kinds keep them in field 1.
+/// Counts the data points of a metric that is not read; every kind of metric has them in field 1.
 fn count_points(slice: BodySlice<'_>, records: &mut impl RecordConsumer) -> Result<(), DecodeError> {
     let mut message = MessageReader::new(slice);
     let mut points = 0;
@@ -117,7 +117,7 @@ impl<'a> Metrics<'a> {
         Ok(())
     }
 
-    /// A `HistogramDataPoint`; its attributes are in the list afterwards.
+    /// Decodes a `HistogramDataPoint`, and its attributes to `self.attributes`.
     fn point(
         &mut self,
         metric: CallMetric,
@@ -155,7 +155,7 @@ impl<'a> Metrics<'a> {
         Ok(point)
     }
 
-    /// An `ExponentialHistogramDataPoint`; its attributes are in the list afterwards.
+    /// Decodes an `ExponentialHistogramDataPoint`, and its attributes to `self.attributes`.
     fn exponential_point(
         &mut self,
         metric: CallMetric,
@@ -212,12 +212,12 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// The numbers of a packed field of eight bytes each.
+/// Calls `keep` for each number of a packed field of eight-byte numbers.
 fn fixed64s(slice: BodySlice<'_>, keep: impl FnMut(u64)) {
     slice.bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).for_each(keep);
 }
 
-/// The numbers of a packed field.
+/// Adds the numbers of a packed field of varints to `list`.
 fn varints(slice: BodySlice<'_>, list: &mut Vec<u64>) -> Result<(), DecodeError> {
     let mut numbers = MessageReader::new(slice);
     while let Some(number) = numbers.next_packed()? {
@@ -226,7 +226,7 @@ fn varints(slice: BodySlice<'_>, list: &mut Vec<u64>) -> Result<(), DecodeError>
     Ok(())
 }
 
-/// A signed number as protobuf writes it in few bytes.
+/// Decodes a signed number in protobuf's zigzag encoding.
 fn zigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }

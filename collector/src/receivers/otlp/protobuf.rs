@@ -1,25 +1,24 @@
-//! The protobuf wire format, walked in place.
+//! Decodes the protobuf wire format in place.
 //!
-//! A [`MessageReader`] yields the fields of one message as they come; what is inside a field is another message, and
-//! is walked only by whoever wants it. Every length is checked against what is there. Groups are refused: no
-//! OTLP message has them.
+//! A [`MessageReader`] yields the fields of one message in order. A nested message is decoded only when the caller
+//! needs it. Every length is checked against the remaining bytes. Groups are rejected: no OTLP message has them.
 
 use crate::{Rejection, RejectionReason};
 
-/// What a field holds.
+/// The value of a field, by wire type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FieldValue<'a> {
-    /// A number, or a truth value.
+    /// An integer, an enum value or a boolean.
     Varint(u64),
     /// Eight bytes.
     Fixed64(u64),
-    /// A text, bytes, or a message.
+    /// A string, bytes, a nested message or a packed list.
     Bytes(BodySlice<'a>),
     /// Four bytes.
     Fixed32(u32),
 }
 
-/// A part of the body that knows where in the body it is.
+/// A slice of the body, with its offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BodySlice<'a> {
     pub(super) bytes: &'a [u8],
@@ -27,12 +26,12 @@ pub(super) struct BodySlice<'a> {
     pub(super) at: usize,
 }
 
-/// Bytes that are not what they should be.
+/// An error in the encoding of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DecodeError {
-    /// What is wrong.
+    /// The description of the error.
     pub(super) what: &'static str,
-    /// Where, in bytes from the start of the body.
+    /// The offset of the error in the body.
     pub(super) at: usize,
 }
 
@@ -43,16 +42,16 @@ impl From<DecodeError> for Rejection {
     }
 }
 
-/// The field of a known number has another type than that number has.
+/// Returns the error for a field whose wire type does not match its number.
 pub(super) fn wrong_type<T>(message: &MessageReader<'_>) -> Result<T, DecodeError> {
     Err(message.malformed("a field of another type than it should be"))
 }
 
-/// Walks the fields of one message.
+/// Iterates over the fields of one message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageReader<'a> {
     rest: &'a [u8],
-    /// Where in the body the message ends.
+    /// The offset in the body at which the message ends.
     end: usize,
 }
 
@@ -65,8 +64,8 @@ impl<'a> MessageReader<'a> {
         Self { rest: slice.bytes, end: slice.at + slice.bytes.len() }
     }
 
-    /// The next field and its number; `None` at the end. Inlined everywhere: what it gives back is taken apart
-    /// at once, and would otherwise travel through memory.
+    /// Returns the number and value of the next field; `None` at the end. It is always inlined: callers destructure the
+    /// result at once, and it would otherwise be passed through memory.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<(u64, FieldValue<'a>)>, DecodeError> {
         if self.rest.is_empty() {
@@ -86,12 +85,12 @@ impl<'a> MessageReader<'a> {
         }
     }
 
-    /// The next number of a packed field; `None` at the end.
+    /// Returns the next number of a packed field; `None` at the end.
     pub(super) fn next_packed(&mut self) -> Result<Option<u64>, DecodeError> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
 
-    /// What is wrong, just before where the walk stands.
+    /// Returns a decode error at the current offset.
     #[cold]
     pub(super) fn malformed(&self, what: &'static str) -> DecodeError {
         DecodeError { what, at: self.end - self.rest.len() }

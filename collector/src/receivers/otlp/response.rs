@@ -1,4 +1,4 @@
-//! OTLP's answers: success, partial success, and `google.rpc.Status`, in protobuf and in JSON.
+//! Encodes OTLP responses: success, partial success, and `google.rpc.Status`, in protobuf and in JSON.
 
 use super::{Signal, call_histogram};
 use crate::Rejection;
@@ -9,10 +9,10 @@ use std::fmt::Write;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// How many rejected records an answer tells about.
+/// The number of rejected records that a response describes.
 const REASONS: usize = 3;
 
-/// `ExportTraceServiceResponse` and those of logs and metrics: on the wire they are the same.
+/// `ExportTraceServiceResponse`, and those of logs and metrics, which have the same encoding.
 #[derive(Clone, PartialEq, Message)]
 struct ExportResponse {
     #[prost(message, optional, tag = "1")]
@@ -27,7 +27,7 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// Some records were rejected: how many, and why.
+/// Returns the number of rejected or ignored records and the reasons; `None` if there are none.
 fn partial_success(answer: &IngestResponse) -> Option<PartialSuccess> {
     let rejected = answer.rejected_count.saturating_add(answer.ignored);
     if rejected == 0 {
@@ -64,11 +64,12 @@ pub(crate) fn success_json(signal: Signal, answer: &IngestResponse) -> String {
         Signal::Logs => "rejectedLogRecords",
         Signal::Metrics => "rejectedDataPoints",
     };
-    // 64-bit numbers are texts in protobuf's JSON.
+    // 64-bit numbers are strings in protobuf's JSON.
     json!({"partialSuccess": {name: rejected.to_string(), "errorMessage": error_message}}).to_string()
 }
 
-/// The status of a rejection; one that a retry may change says when. Its details hold the whole of it.
+/// Returns the gRPC status of a rejection, with `RetryInfo` if it can be retried. Its details contain the complete
+/// `google.rpc.Status`.
 pub(crate) fn grpc_status(rejection: &Rejection) -> Status {
     let details = match rejection.retry_after {
         Some(after) => ErrorDetails::with_retry_info(Some(after)),
@@ -78,7 +79,7 @@ pub(crate) fn grpc_status(rejection: &Rejection) -> Status {
     Status::with_error_details(code, rejection.to_string(), details)
 }
 
-/// `google.rpc.Status`, as gRPC carries it in its details and OTLP over HTTP in its body.
+/// Returns the `google.rpc.Status`, which is in the details of a gRPC status and in the body of OTLP over HTTP.
 pub(crate) fn status_protobuf(rejection: &Rejection) -> Vec<u8> {
     grpc_status(rejection).details().to_vec()
 }

@@ -1,11 +1,11 @@
-//! The events of one span, in lists that are kept to be used again.
+//! The events of one span, in lists that are reused for the next span.
 
 use classifier::telemetry::{Attribute, SpanEvent};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// `SpanEventBuffer`, and the attributes of all of them one after another: a list for each would be an allocation for
-/// each.
+/// The events of a span, with the attributes of all events in one list: a list for each event would be an allocation
+/// for each.
 #[derive(Default)]
 pub(super) struct SpanEventBuffer<'a> {
     events: Vec<Event<'a>>,
@@ -28,7 +28,7 @@ impl<'a> SpanEventBuffer<'a> {
         self.events.len()
     }
 
-    /// An event whose attributes are those from `first` on.
+    /// Adds an event, whose attributes are those from index `first` on.
     pub(super) fn push(&mut self, time_ns: u64, name: Cow<'a, str>, first: usize) {
         self.events.push(Event { time_ns, name, attributes: first..self.attributes.len() });
     }

@@ -34,7 +34,7 @@ pub(crate) fn map(values: Vec<KeyValue>) -> AnyValue {
     any(Value::KvlistValue(KeyValueList { values }))
 }
 
-/// One of each kind of value.
+/// Returns attributes with one value of each kind.
 pub(crate) fn attributes() -> Vec<KeyValue> {
     vec![
         attribute("text", text("line\n\"quoted\" \u{1F600}")),
@@ -127,7 +127,7 @@ pub(crate) fn logs(log_records: Vec<LogRecord>) -> ExportLogsServiceRequest {
     ExportLogsServiceRequest { resource_logs: vec![one] }
 }
 
-/// What [`attributes`] must be read as.
+/// Returns the views that [`attributes`] must be decoded to.
 pub(crate) fn attribute_views() -> Vec<classifier::telemetry::Attribute<'static>> {
     use classifier::telemetry::{Attribute, Value};
     let view = |key: &'static str, value| Attribute { key: key.into(), value };
@@ -147,7 +147,7 @@ pub(crate) fn attribute_views() -> Vec<classifier::telemetry::Attribute<'static>
     ]
 }
 
-/// What [`span`] in [`traces`] must be read as.
+/// Returns the view that [`span`] in [`traces`] must be decoded to.
 pub(crate) fn span_view() -> String {
     use classifier::telemetry::{Attribute, Resource, Span, SpanEvent, SpanKind, SpanStatus, Value};
     let text = |key: &'static str, text: &'static str| Attribute {
@@ -173,7 +173,7 @@ pub(crate) fn span_view() -> String {
     format!("{span:#?} {:#?}", Resource { attributes: &[text("service.name", "shop")] })
 }
 
-/// What [`log`] in [`logs`] must be read as.
+/// Returns the view that [`log`] in [`logs`] must be decoded to.
 pub(crate) fn log_view() -> String {
     use classifier::telemetry::{Attribute, LogRecord, Resource, Value};
     let record = LogRecord {

@@ -1,4 +1,4 @@
-//! Spans, from the wire format.
+//! Decodes spans from protobuf.
 
 use super::any_value::{ValueReader, text};
 use super::export_request::{self, RecordReader};
@@ -10,18 +10,18 @@ use crate::receivers::record_consumer::RecordConsumer;
 use classifier::telemetry::{Attribute, Resource, Span, SpanStatus};
 use std::borrow::Cow;
 
-/// Hands every span of `body` over.
+/// Passes every span of `body` to `records`.
 pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(), Rejection> {
     let events_kept = records.limits().attributes;
     export_request::read(body, Spans { events_kept, ..Spans::default() }, records)
 }
 
-/// The lists of one span; kept to be used again.
+/// The lists of one span, which are reused for the next.
 #[derive(Default)]
 struct Spans<'a> {
     attributes: Vec<Attribute<'a>>,
     events: SpanEventBuffer<'a>,
-    /// `SpanEventBuffer` of one span; the rest are not read.
+    /// The most events of one span that are read.
     events_kept: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `ValueReader` of attributes: every kind, nested and hostile.
+//! Tests of attribute values: every kind, nested and hostile.
 
 use super::super::test_data;
 use super::*;

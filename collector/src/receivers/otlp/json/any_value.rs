@@ -1,4 +1,4 @@
-//! Attributes and values of OTLP/JSON.
+//! Decodes attributes and values of OTLP/JSON.
 
 use super::scalar::{JsonResult, Scalar};
 use super::schema::{AnyValueFields, Attributes, KeyValue};
@@ -13,15 +13,15 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// JSON of protobuf takes either alphabet, with padding or without.
+/// Protobuf's JSON allows either base64 alphabet, with padding or without.
 const ANY_PADDING: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Reads the values of one record.
+/// Reads the values of a record within its limits.
 pub(super) struct ValueReader {
     attributes: usize,
     depth: usize,
-    /// The JSON text that may still be written.
+    /// The bytes of JSON text that may still be written.
     budget: usize,
 }
 
@@ -30,12 +30,12 @@ impl ValueReader {
         Self { attributes: limits.attributes, depth: limits.value_depth, budget: JSON_BYTES }
     }
 
-    /// A new record: its budget is whole.
+    /// Starts a new record with a full budget.
     pub(super) fn begin(&mut self) {
         self.budget = JSON_BYTES;
     }
 
-    /// `ItemSeparator` of one list that are read.
+    /// Returns the number of items of one list that are read.
     pub(super) fn kept(&self) -> usize {
         self.attributes
     }
@@ -50,7 +50,7 @@ impl ValueReader {
         Ok(())
     }
 
-    /// An `AnyValue`.
+    /// Decodes an `AnyValue`.
     pub(super) fn value<'a>(&mut self, any: AnyValueFields<'a>) -> JsonResult<Value<'a>> {
         Ok(match any {
             AnyValueFields { string_value: Some(text), .. } => Value::Text(text.text("stringValue")?),
@@ -64,7 +64,7 @@ impl ValueReader {
         })
     }
 
-    /// Bytes that are UTF-8 count as a text.
+    /// Decodes base64; bytes that are UTF-8 become text.
     fn bytes<'a>(&mut self, encoded: &str) -> JsonResult<Value<'a>> {
         let alphabet = if encoded.contains(['-', '_']) { URL_SAFE } else { STANDARD };
         let engine = GeneralPurpose::new(&alphabet, ANY_PADDING);
@@ -80,7 +80,8 @@ impl ValueReader {
         })
     }
 
-    /// A list or a map. It is read as a tree, which takes many times its text, so a long one is cut off.
+    /// Decodes a list or a map. It is parsed to a tree, which needs many times the memory of its text, so a long one
+    /// becomes `null`.
     fn nested<'a>(&mut self, raw: &RawValue, write: WriteNested) -> JsonResult<Value<'a>> {
         let mut out = BoundedJsonWriter::new(self.budget);
         if raw.get().len() > JSON_BYTES {
@@ -97,7 +98,7 @@ impl ValueReader {
     }
 }
 
-/// A whole number; one of more than 64 bits is kept as a text.
+/// Decodes an integer; one of more than 64 bits is kept as text.
 fn int(number: Scalar<'_>) -> JsonResult<Value<'_>> {
     match (number.signed("intValue"), number) {
         (Ok(number), _) => Ok(Value::Int(number)),
@@ -108,7 +109,7 @@ fn int(number: Scalar<'_>) -> JsonResult<Value<'_>> {
     }
 }
 
-/// True for digits, with or without an exponent; not for the words that Rust reads as numbers too.
+/// Returns true for a number in digits, with or without an exponent, but not for words that Rust parses, such as `inf`.
 fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && text.parse::<f64>().is_ok()
 }
@@ -116,7 +117,7 @@ fn is_number(text: &str) -> bool {
 type WriteNested = fn(&Json, usize, &mut BoundedJsonWriter);
 type Write = fn(&Json, &mut BoundedJsonWriter);
 
-/// The parts of an `AnyValue` that are written as they came, but for their type.
+/// The fields of an `AnyValue` that are scalars, and the functions that write them as JSON.
 const WRITERS: [(&str, Write); 5] = [
     ("stringValue", |value, out| out.string(value.as_str().unwrap_or_default())),
     ("boolValue", |value, out| out.display(value.as_bool().unwrap_or_default())),
@@ -125,7 +126,7 @@ const WRITERS: [(&str, Write); 5] = [
     ("bytesValue", |value, out| out.string(value.as_str().unwrap_or_default())),
 ];
 
-/// Writes an `AnyValue` as JSON; `depth` levels of lists and maps, and `null` below.
+/// Writes an `AnyValue` as JSON, with at most `depth` levels of lists and maps, and `null` below.
 fn write(any: &Json, depth: usize, out: &mut BoundedJsonWriter) {
     let part = |name: &str| any.get(name).filter(|value| !value.is_null());
     if let Some((value, write)) = WRITERS.iter().find_map(|(name, write)| Some((part(name)?, write))) {
@@ -163,7 +164,7 @@ fn write_map(map: &Json, depth: usize, out: &mut BoundedJsonWriter) {
 fn write_int(value: &Json, out: &mut BoundedJsonWriter) {
     match (value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()), value) {
         (Some(number), _) => out.display(number),
-        // More than 64 bits.
+        // The number has more than 64 bits.
         (None, Json::String(text)) if is_number(text.trim()) => out.string(text),
         (None, Json::Number(number)) => out.display(number),
         (None, _) => out.null(),

@@ -1,4 +1,4 @@
-//! Metrics of OTLP/JSON: histograms of calls are read, data points of everything else are counted.
+//! Decodes metrics of OTLP/JSON: histograms of call durations are read, data points of all other metrics are counted.
 
 use super::scalar::{JsonResult, Scalar};
 use super::schema::{Attributes, CappedList, each};
@@ -76,7 +76,7 @@ struct BucketFields<'a> {
 }
 
 impl<'a> RequestReader<'a> {
-    /// Hands the data points of one metric over.
+    /// Passes the data points of one metric to `records`.
     pub(super) fn metric(
         &mut self,
         record: &'a RawValue,

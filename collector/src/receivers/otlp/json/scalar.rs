@@ -1,11 +1,11 @@
-//! Texts and numbers as OTLP/JSON writes them: 64-bit numbers may be texts, enum values may be names, and
-//! numbers that JSON cannot write are texts too.
+//! Strings, numbers and booleans of OTLP/JSON: 64-bit numbers may be strings, enum values may be names, and numbers
+//! that JSON cannot express, such as `NaN`, are strings too.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A text, a number or a truth value, as it came.
+/// A string, a number or a boolean, as it was sent.
 #[derive(Debug, Clone)]
 pub(super) enum Scalar<'a> {
     Text(Cow<'a, str>),
@@ -15,7 +15,7 @@ pub(super) enum Scalar<'a> {
     Bool(bool),
 }
 
-/// What a reader of one field returns.
+/// The result of reading one field.
 pub(super) type JsonResult<T> = Result<T, serde_json::Error>;
 
 impl<'a> Scalar<'a> {
@@ -49,7 +49,7 @@ impl<'a> Scalar<'a> {
         found.map_or_else(|| wrong(field, "a whole number, or a text that holds one"), Ok)
     }
 
-    /// `parse` knows `NaN`, `Infinity` and `-Infinity`.
+    /// Returns a floating-point number. `parse` accepts `NaN`, `Infinity` and `-Infinity`.
     pub(super) fn double(&self, field: &str) -> JsonResult<f64> {
         let found = match self {
             Self::Text(text) => text.trim().parse().ok(),
@@ -68,7 +68,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The number of an enum value, given as a number or as one of the names that `named` knows.
+    /// Returns the number of an enum value, given as a number or as one of the names that `named` knows.
     pub(super) fn choice(&self, field: &str, named: fn(&str) -> Option<i64>) -> JsonResult<i64> {
         match self {
             Self::Text(name) => Ok(named(name).or_else(|| name.trim().parse().ok()).unwrap_or(0)),
@@ -81,7 +81,7 @@ fn wrong<T>(field: &str, expected: &str) -> JsonResult<T> {
     Err(Error::custom(format!("{field} is not {expected}")))
 }
 
-/// The bytes of an id written in hexadecimal, in either case.
+/// Decodes an id in hexadecimal, in upper or lower case.
 pub(super) fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != N * 2 {

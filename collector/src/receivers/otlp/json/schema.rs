@@ -1,4 +1,4 @@
-//! The parts of OTLP/JSON that are read, as structs that borrow from the text.
+//! The fields of OTLP/JSON that are read, as structs that borrow from the text.
 
 use super::scalar::Scalar;
 use crate::receivers::otlp::Signal;
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// `ItemSeparator` of one list that are kept, whatever the limits say: a struct is larger than the text `{}`.
+/// The most items of one list that are kept, whatever the limits: a struct needs more memory than the text `{}`.
 const KEPT: usize = 1024;
 
-/// A request of any signal: what came to the wrong address is told so.
+/// An export request of any signal, so that one that was sent to the wrong path is rejected with a remedy.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExportRequest<'a> {
@@ -24,7 +24,7 @@ pub(super) struct ExportRequest<'a> {
 }
 
 impl<'a> ExportRequest<'a> {
-    /// The list of resources; what holds another signal only is not an empty request of this one.
+    /// Returns the resources of `signal`. A request with only another signal is an error, not an empty request.
     pub(super) fn list(&self, signal: Signal) -> Result<Option<&'a RawValue>, &'static str> {
         let (list, what) = match signal {
             Signal::Traces => (
@@ -89,7 +89,7 @@ impl<'a> ScopeEntry<'a> {
     }
 }
 
-/// Attributes, as many as are kept.
+/// The first attributes of a list.
 pub(super) type Attributes<'a> = Option<CappedList<KeyValue<'a>>>;
 
 #[derive(Deserialize)]
@@ -191,7 +191,7 @@ pub(super) struct AnyValueFields<'a> {
     pub(super) bytes_value: Option<Scalar<'a>>,
 }
 
-/// The first items of a list; the rest is passed over.
+/// The first items of a list; the rest is skipped.
 pub(super) struct CappedList<T>(pub(super) Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for CappedList<T> {

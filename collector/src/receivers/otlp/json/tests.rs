@@ -1,4 +1,4 @@
-//! OTLP/JSON in every spelling, field by field, and any bytes.
+//! Tests of OTLP/JSON in every allowed spelling, field by field, and with arbitrary bytes.
 
 use super::super::test_data;
 use super::*;
@@ -18,7 +18,7 @@ fn logs(body: &str) -> TestConsumer {
     records
 }
 
-/// The attributes of the samples, as OTLP/JSON writes them, with keys that nobody knows.
+/// Returns the attributes of the samples as OTLP/JSON, with additional unknown keys.
 fn attributes() -> serde_json::Value {
     json!([
         {"key": "text", "value": {"stringValue": "line\n\"quoted\" \u{1F600}", "unknown": [1]}},
@@ -88,7 +88,7 @@ fn every_field_of_a_log_record() {
     assert_eq!(records.signals, [test_data::log_view()], "{:?}", records.rejected);
 }
 
-/// A resource after its scopes; `serde_json` writes keys in order, so this one is by hand.
+/// A request with a resource after its scopes. `serde_json` sorts keys, so this one is written by hand.
 #[test]
 fn a_resource_may_come_last() {
     let body = format!(

@@ -1,4 +1,4 @@
-//! Log records in protobuf, field by field, cut at every byte.
+//! Tests of log records in protobuf: field by field, and truncated at every byte.
 
 use super::super::test_data;
 use super::*;

@@ -1,4 +1,4 @@
-//! Metrics in protobuf and in JSON: the same points, and everything else counted.
+//! Tests of metrics in protobuf and in JSON: both give the same points, and count all other points.
 
 use super::super::{json, test_data};
 use super::*;
@@ -42,7 +42,7 @@ fn gauge(points: usize) -> Sent {
     Sent::Gauge(Gauge { data_points: vec![NumberDataPoint::default(); points] })
 }
 
-/// What [`histogram`] must be read as.
+/// Returns the points that [`histogram`] must be decoded to.
 fn expected(side: SpanKind) -> String {
     let text = |key: &'static str, text: &'static str| Attribute {
         key: key.into(),
@@ -61,7 +61,7 @@ fn expected(side: SpanKind) -> String {
     format!("{point:#?} {:#?}", Resource { attributes: &[text("service.name", "shop")] })
 }
 
-/// Reads a request in both formats, which must agree.
+/// Decodes a request in both formats, and checks that the results agree.
 fn recorded(request: &ExportMetricsServiceRequest) -> TestConsumer {
     let (mut binary, mut text) = (TestConsumer::default(), TestConsumer::default());
     read(&request.encode_to_vec(), &mut binary).unwrap();
@@ -113,7 +113,7 @@ fn a_malformed_metric_costs_only_itself() {
     };
     let metrics: Vec<u8> = [&good[..], &bad, &good].iter().flat_map(|metric| wrap(metric)).collect();
     let mut body = wrap(&wrap(&metrics));
-    // A resource stands in field 1 of the request, its scopes in field 2.
+    // A resource is in field 1 of the request, its scopes are in field 2.
     body[0] = 0x0a;
     let mut records = TestConsumer::default();
     let read = read(&body, &mut records);

@@ -1,4 +1,4 @@
-//! The wire format: numbers, lengths, and what is refused.
+//! Tests of the wire format: numbers, lengths, and rejected encodings.
 
 use super::*;
 use proptest::prelude::*;

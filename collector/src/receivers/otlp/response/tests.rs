@@ -1,4 +1,4 @@
-//! Answers and statuses, decoded again by the generated types.
+//! Tests of responses and statuses, which are decoded again with the generated types.
 
 use super::*;
 use crate::RejectionReason;

@@ -1,4 +1,4 @@
-//! Spans in protobuf, field by field, cut at every byte.
+//! Tests of spans in protobuf: field by field, and truncated at every byte.
 
 use super::super::test_data;
 use super::*;
@@ -72,7 +72,7 @@ fn events_past_the_limit_are_not_read() {
     assert_eq!(records.signals[0].matches("SpanEvent").count(), 3);
 }
 
-/// Bytes in the place of the second of three spans.
+/// Returns a request of three spans, the second of which is replaced by `bytes`.
 fn with_bad_span(bad: &[u8]) -> Vec<u8> {
     let good = test_data::span().encode_to_vec();
     let spans: Vec<u8> = [&good[..], bad, &good[..]]
