@@ -1,10 +1,10 @@
-//! `faultline sql`: questions to the error history, one at a time or at a prompt.
+//! `faultline sql` runs queries on the error history, from the command line or at a prompt.
 //!
-//! A [`target`] answers: a data directory, also one that a server is using, or a server. Answers come in batches and are
-//! written as they come ([`formats`]), or laid out for a person ([`table`]).
+//! A [`target`] runs the queries: a data directory, which a server may be using, or a server. Results arrive in
+//! batches, and are written as they arrive ([`formats`]) or laid out as a table ([`table`]).
 //!
-//! What always holds: nothing is written to the data directory; a query that is stopped ends the query and not the
-//! prompt; results go to stdout or to a file, and everything else to stderr.
+//! Invariants: nothing is written to the data directory; interrupting a query does not end the prompt; results go to
+//! stdout or to a file, and everything else to stderr.
 
 mod cells;
 mod error;
@@ -71,9 +71,9 @@ Exit codes:
   2    wrong usage
   130  stopped by Ctrl-C";
 
-/// Stopped by a signal, as shells say it.
+/// The exit code of a command that a signal stopped, by the convention of shells.
 const INTERRUPTED: u8 = 130;
-/// Wrong usage.
+/// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
 /// Queries the error history in SQL, with one query or at a prompt.
@@ -125,7 +125,7 @@ fn server(text: &str) -> Result<ServerAddress, String> {
     ServerAddress::parse(text, "http://127.0.0.1:7070", remote::PATH)
 }
 
-/// A value as JSON where that is a number, true, false or null, and else a text.
+/// Parses a parameter as JSON if it is a number, true, false or null, and otherwise as a text.
 #[allow(clippy::unnecessary_wraps, reason = "what clap asks for")]
 fn parameter(text: &str) -> Result<Value, String> {
     Ok(match serde_json::from_str(text) {
@@ -134,7 +134,7 @@ fn parameter(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Answers the questions that the arguments ask, or those at a prompt.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let script = script(arguments)?;
     let style = OutputStyle::for_stdout();
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the statements to run; none for a prompt.
+/// Returns the statements to run, or `None` for a prompt.
 fn script(arguments: &Arguments) -> anyhow::Result<Option<Script>> {
     if let Some(query) = &arguments.query {
         return Ok(Some(Script::new(None, query.clone())));
@@ -183,7 +183,7 @@ fn read_stdin(arguments: &Arguments) -> anyhow::Result<Script> {
     Ok(Script::new(Some("stdin".to_owned()), text))
 }
 
-/// Returns an error if these arguments do not work together, with a remedy.
+/// Returns an error with a remedy if these arguments cannot be combined.
 fn usage_error(
     format: Format,
     script: Option<&Script>,

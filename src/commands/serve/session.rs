@@ -1,7 +1,7 @@
 //! `/api/v1/session`: signing in and out of the web page.
 //!
-//! Whoever signs in has no session yet, so these routes need no token. They tell nothing but what the request proves: a
-//! token or a cookie that is right.
+//! A user who signs in has no session yet, so these routes need no token. They reveal nothing unless the request
+//! contains a valid token or cookie.
 
 use super::web::rejection;
 use auth::browser_session::removal_cookie;
@@ -17,17 +17,17 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A token is much shorter.
+/// The maximum size of a request body. A token is much shorter.
 const MAX_BODY_BYTES: usize = 4 << 10;
 
 #[derive(Debug, Clone)]
 struct SignIn {
     authenticator: Arc<Authenticator>,
-    /// True when the listener has TLS, so that the cookie is sent over TLS only.
+    /// True if the listener has TLS, so that the cookie is sent over TLS only.
     is_encrypted: bool,
 }
 
-/// The routes.
+/// Returns the routes.
 pub(super) fn routes(authenticator: &Arc<Authenticator>, is_encrypted: bool) -> Router {
     Router::new()
         .route("/api/v1/session", get(show).post(sign_in).delete(sign_out))
@@ -76,7 +76,7 @@ async fn sign_out(State(state): State<SignIn>, head: Parts) -> Response {
     response
 }
 
-/// The token in a body, if the body is `{"token": "..."}`.
+/// Returns the token in a body, if the body is `{"token": "..."}`.
 fn token(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let token = body.as_object().filter(|body| body.len() == 1)?.get("token")?.as_str()?;
@@ -89,7 +89,7 @@ impl SignIn {
         let is_signed_in = signed_in.is_some();
         let (name, scopes, csrf) = match signed_in {
             Some(SignedIn { name, scopes, csrf }) => (Some(name), scopes, csrf),
-            // Without tokens everybody may do everything.
+            // If no tokens are required, every client has all permissions.
             None if !required => (None, Scope::ALL.to_vec(), None),
             None => (None, Vec::new(), None),
         };

@@ -1,24 +1,24 @@
-//! Notifies the service manager of the state of the server, if it asks for that (`Type=notify-reload`).
+//! Notifies the service manager of the state of the server, if it requests that (`Type=notify-reload`).
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Everything is listened on.
+/// Reports that the server listens on all addresses.
 pub(super) fn ready() {
     notify("READY=1\nSTATUS=taking requests");
 }
 
-/// The settings are read again.
+/// Reports that the settings are being read again.
 pub(super) fn reloading() {
-    // A manager takes a message for this reload only with the time of it.
+    // The service manager requires the time to match the message with a reload.
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let micros = now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1_000);
     notify(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
 }
 
-/// On the way out.
+/// Reports that the server is stopping.
 pub(super) fn stopping() {
     notify("STOPPING=1\nSTATUS=finishing what was begun");
 }
@@ -34,7 +34,7 @@ fn notify(message: &str) {
     }
 }
 
-/// A path, or a name in the abstract namespace.
+/// Returns the address of a socket that is given as a path or as a name in the abstract namespace.
 fn address(path: &OsStr) -> std::io::Result<SocketAddr> {
     match path.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),

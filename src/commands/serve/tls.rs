@@ -1,4 +1,4 @@
-//! TLS on every listener: where the certificate is, and watching it for a newer one.
+//! TLS on every listener: the certificate files, and a task that reloads them when they change.
 
 use super::endpoints::Endpoints;
 use auth::Authenticator;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Certificates are replaced every few weeks, and in time: nobody waits for the new one.
+/// The interval at which the files are checked. Certificates are replaced every few weeks and before they expire, so a
+/// new one is not urgent.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The flags for TLS on the listeners.
@@ -25,12 +26,12 @@ pub(super) struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// Whether a certificate or a key is named.
+    /// Returns true when any of the files is configured.
     pub(super) fn is_given(&self) -> bool {
         self.tls_cert.is_some() || self.tls_key.is_some() || self.tls_client_ca.is_some()
     }
 
-    /// Reads the files; none when nothing is to be encrypted.
+    /// Loads the files. Returns `None` if TLS is not configured.
     pub(super) fn load(&self) -> anyhow::Result<Option<Arc<Tls>>> {
         let files = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => CertificateFiles {
@@ -47,7 +48,7 @@ impl TlsArgs {
     }
 }
 
-/// Warns of what the operator may not have meant: tokens that anybody on the way can read.
+/// Warns if tokens are sent unencrypted over a network, which the operator may not have intended.
 pub(super) fn warn_about_unencrypted_tokens(authenticator: &Authenticator, endpoints: &Endpoints) {
     if authenticator.requires_token() && !endpoints.tls && endpoints.is_remotely_reachable() {
         tracing::warn!(
@@ -56,7 +57,7 @@ pub(super) fn warn_about_unencrypted_tokens(authenticator: &Authenticator, endpo
     }
 }
 
-/// Looks at the files again and again, for ever.
+/// Checks the files periodically, forever.
 pub(super) async fn watch(tls: Arc<Tls>) {
     let mut watcher = CertificateWatcher { tls, last_error: String::new() };
     loop {
@@ -82,7 +83,7 @@ impl CertificateWatcher {
     }
 }
 
-/// Looks at once.
+/// Checks the files at once.
 pub(super) fn reload_certificate(tls: &Tls) {
     report(&tls.reload_if_changed());
 }
@@ -91,7 +92,7 @@ fn report(result: &Result<bool, TlsError>) {
     match result {
         Ok(true) => tracing::info!("new connections get the new certificate"),
         Ok(false) => {}
-        // One of two files may have been replaced a moment before the other.
+        // This can be temporary: one of two files may have been replaced a moment before the other.
         Err(error) => tracing::error!("the certificate stays as it was: {error}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The routes of the web listener, from those of `collector` and `query`.
+//! The routes of the web listener, which combine those of `collector` and `query`.
 
 use super::{page, runbook, session};
 use crate::commands::running_pipeline::RunningPipeline;
@@ -55,16 +55,16 @@ pub(super) fn routes(
         .merge(query::serve::http::routes(service.clone()))
         .merge(query::serve::api::routes(service.clone(), &store.rules, ingest_report(store)))
         .merge(query::serve::tail::routes(service.clone(), &store.rules, stopping)?);
-    // Probes have no token, and tell nothing else.
+    // Probes need no token, and reveal only the readiness.
     let deny = |denial: &Denial, _: &Request| rejection(denial);
     let routes = auth::require_scope_or_session(routes, authenticator, Scope::Query, deny);
-    // The page holds no data, and somebody who signs in has no session yet.
+    // The page contains no data, and a user who signs in has no session yet.
     let open = probes.merge(page::routes()).merge(session::routes(authenticator, tls.is_some()));
     let [open, reserve] = [open, reserve].map(|open| auth::allow_anonymous(open, authenticator, deny));
     Ok(Routes { all: page::answer_unknown_paths(routes.merge(open)), probes: Some(reserve) })
 }
 
-/// What the page says about ingest.
+/// Returns a function that reports the state of ingestion, which the page shows.
 fn ingest_report(store: &RunningPipeline) -> IngestReport {
     let (pipeline, maintenance) = (store.pipeline.clone(), store.maintenance.clone());
     let started_at = jiff::Timestamp::now().to_string();
@@ -75,7 +75,7 @@ fn ingest_report(store: &RunningPipeline) -> IngestReport {
     })
 }
 
-/// The response to a denied request.
+/// Returns the response to a denied request.
 pub(super) fn rejection(denial: &Denial) -> Response {
     let (status, code) = match denial.reason {
         DenialReason::CrossSite => (StatusCode::FORBIDDEN, "cross_site"),
@@ -92,7 +92,7 @@ pub(super) fn rejection(denial: &Denial) -> Response {
     response
 }
 
-/// Returns the counters of queries, in the form that the metrics need.
+/// Returns a function that reads the counters of queries in the form that the metrics need.
 fn queries(service: QueryService) -> Box<dyn Fn() -> QueryStats + Send + Sync> {
     let of_endpoint = move |service: &QueryService, via: Endpoint| {
         let stats = service.stats(via);

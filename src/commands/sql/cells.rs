@@ -1,4 +1,4 @@
-//! Values as a person wants to read them: short, and harmless to a terminal.
+//! Formats values for tables: short, and without characters that a terminal could act on.
 
 use crate::cli::terminal::sanitize;
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -13,17 +13,17 @@ pub(super) enum Cell {
     Text(String),
 }
 
-/// Returns true if a column has numbers, which are aligned to the right.
+/// Returns true when a column has numbers, which are aligned to the right.
 pub(super) fn is_right_aligned(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
-/// Returns true if a truncated value would be wrong.
+/// Returns true when a truncated value would be misleading.
 pub(super) fn is_never_truncated(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
 }
 
-/// The values of a column; of a long text, only so many characters.
+/// Formats the values of a column. Long texts are truncated to `max_chars` characters.
 pub(super) fn format_column(column: &ArrayRef, max_chars: usize) -> Result<Vec<Cell>, ArrowError> {
     let timestamp_format = match column.data_type() {
         DataType::Timestamp(_, Some(timestamp_format))
@@ -44,7 +44,7 @@ pub(super) fn format_column(column: &ArrayRef, max_chars: usize) -> Result<Vec<C
         None => truncate(&formatter.value(row).to_string(), max_chars),
     };
     let cell = |row: usize| if column.is_null(row) { Cell::Null } else { Cell::Text(value(row)) };
-    // Columns of type null have no bitmap.
+    // Columns of type null have no null bitmap.
     let is_null_type = *column.data_type() == DataType::Null;
     Ok((0..column.len()).map(|row| if is_null_type { Cell::Null } else { cell(row) }).collect())
 }
@@ -57,7 +57,7 @@ fn float(column: &ArrayRef, row: usize) -> Option<f64> {
     }
 }
 
-/// A number with as many decimals as a person reads; those that would vanish or go on for ever are shown as they are.
+/// Formats a number with at most six decimals. Numbers for which that is too few or too many digits are shown in full.
 fn format_float(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || size >= 1e15 || (size < 1e-4 && size > 0.0) {

@@ -1,16 +1,16 @@
-//! A query that has no answer, explained: what, where in the statement, and what to do.
+//! The explanation of a failed query: the problem, its position in the statement, and the remedy.
 
 use super::statements::Statement;
 use crate::cli::terminal::sanitize;
 use query::{Kind, Limit, Position, QueryError};
 use unicode_width::UnicodeWidthStr;
 
-/// The longest part of a line that is shown, in characters.
+/// The maximum length of the displayed part of a line, in characters.
 const MAX_LINE_CHARS: usize = 100;
-/// The longest part of it before the position of the error.
+/// The maximum length of that part before the position of the error.
 const MAX_CHARS_BEFORE: usize = 60;
 
-/// Why there is no answer.
+/// The reason why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SqlError {
     pub(super) message: String,
@@ -23,7 +23,7 @@ impl SqlError {
         Self { message, position: None, hint: None }
     }
 
-    /// The message, the line of the statement with a mark under the place, and the hint.
+    /// Returns the message, the line of the statement with a caret at the position, and the hint.
     pub(super) fn explain(&self, statement: &Statement<'_>, script: Option<&str>) -> String {
         let mut text = indent(&self.message);
         let position = self.position.or_else(|| self.position_at_end(statement.text));
@@ -52,19 +52,19 @@ impl SqlError {
         text
     }
 
-    /// The parser gives no place when the statement ends too early.
+    /// Returns the end of the statement if it ended too early, since the parser gives no position then.
     fn position_at_end(&self, statement: &str) -> Option<Position> {
         let last = statement.lines().last().filter(|_| self.message.ends_with("found: EOF"))?;
         Some(Position { line: statement.lines().count() as u64, column: last.chars().count() as u64 + 1 })
     }
 }
 
-/// A message of several lines, all but the first indented; tabs would be shown as what they are.
+/// Indents all lines of a message but the first. Tabs are replaced, since they would otherwise be shown escaped.
 fn indent(message: &str) -> String {
     message.trim_end().replace('\t', "  ").replace('\n', "\n  ")
 }
 
-/// A line with a mark under a character, counted from 1; a long one is cut on both sides.
+/// Returns a line with a caret below a column, counted from 1. A long line is truncated on both sides.
 fn line_with_caret(margin: &str, line: &str, column: usize, hint: Option<&str>) -> String {
     let before: Vec<char> = line.chars().take(column.saturating_sub(1)).collect();
     let after: String = line.chars().skip(before.len()).take(MAX_LINE_CHARS - MAX_CHARS_BEFORE).collect();
@@ -77,12 +77,12 @@ fn line_with_caret(margin: &str, line: &str, column: usize, hint: Option<&str>) 
     format!("\n  {before}{}{}\n  {gap}^{hint}", one_line(&after), if is_truncated { "…" } else { "" })
 }
 
-/// A tab takes one place here.
+/// Returns a line with every tab replaced by one space, so that the caret is at the right column.
 fn one_line(text: &str) -> String {
     sanitize(&text.replace('\t', " ")).into_owned()
 }
 
-/// An error of the engine of this process, whose limits are ours to set.
+/// Converts an error of the engine in this process. Its limits are set by flags, which the hint names.
 impl From<QueryError> for SqlError {
     fn from(error: QueryError) -> Self {
         let QueryError { kind, message, position, hint } = error;

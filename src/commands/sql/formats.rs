@@ -1,7 +1,7 @@
-//! The output formats of rows, written batch by batch, so that a result of any length takes little memory.
+//! The output formats of rows, which are encoded batch by batch, so that a result of any length needs little memory.
 //!
-//! What always holds: control characters in texts never reach a terminal as they are. JSON escapes them; CSV, which
-//! cannot, shows them as `\u{1b}`.
+//! Invariant: control characters in texts never reach a terminal unescaped. JSON escapes them; CSV, which has no
+//! escapes, shows them as `\u{1b}`.
 
 use crate::cli::terminal::{self, OutputStyle};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows that a Parquet file keeps in memory before it writes them.
+/// The number of rows that the Parquet writer keeps in memory before it writes them.
 const ROW_GROUP_ROWS: usize = 128 << 10;
 
 /// The output format of rows.
@@ -45,7 +45,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Returns the format that `auto` means for this output.
+    /// Returns the format, with `auto` resolved for this output.
     pub(super) fn resolve(self, path: Option<&Path>, style: OutputStyle) -> Self {
         match (self, path) {
             (Self::Auto, Some(path)) => Self::from_extension(path),
@@ -67,33 +67,33 @@ impl Format {
         }
     }
 
-    /// As it is given on the command line.
+    /// Returns the name of the format on the command line.
     pub(super) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// The format of a name.
+    /// Returns the format with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::from_str(name, true).ok()
     }
 
-    /// A terminal cannot show it.
+    /// Returns true when a terminal cannot show the format.
     pub(super) fn is_binary(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
     }
 
-    /// Only one answer fits in a file of it.
+    /// Returns true when a file of this format can contain only one result.
     pub(super) fn is_single(self) -> bool {
         self.is_binary()
     }
 
-    /// It is laid out for a person, all rows at once.
+    /// Returns true when the format lays out all rows at once.
     pub(super) fn is_for_people(self) -> bool {
         matches!(self, Self::Auto | Self::Table | Self::Vertical)
     }
 }
 
-/// Why rows cannot be written in a format.
+/// The reason why rows cannot be written in a format.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EncodeError {
     #[error("the rows cannot be written as {1}: {0}; cast the column to text, or choose another format")]
@@ -102,9 +102,9 @@ pub(super) enum EncodeError {
     Parquet(#[from] ParquetError),
 }
 
-/// Turns batches into bytes.
+/// An encoder that turns batches into bytes.
 pub(super) enum Encoder {
-    /// With the columns, until the header is written.
+    /// The schema, until the header is written.
     Csv(Option<SchemaRef>),
     Lines,
     List {
@@ -115,7 +115,7 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// For a format that is written batch by batch.
+    /// Creates an encoder for a format that is written batch by batch.
     pub(super) fn new(format: Format, schema: &SchemaRef) -> Result<Self, EncodeError> {
         Ok(match format {
             Format::Json => Self::List { is_begun: false },
@@ -139,7 +139,7 @@ impl Encoder {
         })
     }
 
-    /// Bytes for some rows.
+    /// Encodes some rows.
     pub(super) fn encode(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, EncodeError> {
         match self {
             Self::Csv(header) => encode_csv(batch, header.take().is_some()),
@@ -164,11 +164,11 @@ impl Encoder {
         }
     }
 
-    /// The last bytes.
+    /// Returns the last bytes.
     pub(super) fn finish(self) -> Result<Vec<u8>, EncodeError> {
         match self {
             Self::Csv(None) => Ok(Vec::new()),
-            // An empty answer has a header too.
+            // An empty result also has a header.
             Self::Csv(Some(schema)) => encode_csv(&RecordBatch::new_empty(schema), true),
             Self::Lines => Ok(Vec::new()),
             Self::List { is_begun } => Ok(if is_begun { "\n]\n" } else { "[]\n" }.into()),
@@ -181,7 +181,7 @@ impl Encoder {
     }
 }
 
-/// Rows as lines of JSON.
+/// Encodes rows as lines of JSON.
 fn encode_ndjson(batch: &RecordBatch) -> Result<String, EncodeError> {
     let mut writer = json::WriterBuilder::new()
         .with_explicit_nulls(true)
@@ -193,7 +193,7 @@ fn encode_ndjson(batch: &RecordBatch) -> Result<String, EncodeError> {
     Ok(text)
 }
 
-/// Rows as comma-separated values.
+/// Encodes rows as comma-separated values.
 fn encode_csv(batch: &RecordBatch, has_header: bool) -> Result<Vec<u8>, EncodeError> {
     let mut writer = csv::WriterBuilder::new().with_header(has_header).build(Vec::new());
     let written = for_csv(batch).and_then(|batch| writer.write(&batch));
@@ -201,7 +201,7 @@ fn encode_csv(batch: &RecordBatch, has_header: bool) -> Result<Vec<u8>, EncodeEr
     Ok(writer.into_inner())
 }
 
-/// Rows as CSV can hold them: lists are shown as text, and texts are harmless.
+/// Converts rows for CSV: lists become text, and control characters in texts are escaped.
 fn for_csv(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let mut fields = Vec::new();
     let mut columns = Vec::new();
@@ -233,7 +233,7 @@ fn as_text(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new((0..column.len()).map(text).collect::<StringArray>()))
 }
 
-/// Returns true for characters on which a terminal could act; line ends and tabs are common in texts, and harmless.
+/// Returns true for characters on which a terminal could act, except line ends and tabs, which are common and harmless.
 fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }

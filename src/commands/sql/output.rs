@@ -1,4 +1,4 @@
-//! The destination of rows: stdout, or a file, which appears when all rows of its result are in it.
+//! The destination of rows: stdout, or a file, which appears when it contains all rows of a result.
 
 use crate::cli::terminal;
 use anyhow::Context;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Output {
     path: Option<PathBuf>,
-    /// Answers that are in the file already.
+    /// The number of results that are in the file already.
     results: usize,
 }
 
@@ -19,21 +19,21 @@ impl Output {
         Self { path, results: 0 }
     }
 
-    /// The file, unless it is stdout.
+    /// Returns the path of the file, or `None` for stdout.
     pub(super) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Answers that are in the file already.
+    /// Returns the number of results that are in the file already.
     pub(super) fn results(&self) -> usize {
         self.results
     }
 
-    /// A place for one more answer. The first replaces what was in the file, others come behind it.
+    /// Opens a sink for the next result. The first one replaces the content of the file, and others are appended.
     pub(super) fn begin(&mut self) -> anyhow::Result<Sink> {
         let Some(path) = &self.path else { return Ok(Sink::Stdout) };
         let context = || format!("cannot write '{}'", path.display());
-        // A device or a pipe cannot be replaced, and takes what it is given.
+        // A device or a pipe cannot be replaced, so rows are appended.
         let is_special_file = fs::metadata(path).is_ok_and(|found| !found.is_file());
         if is_special_file || self.results > 0 {
             let file = File::options().append(true).open(path).with_context(context)?;
@@ -42,7 +42,7 @@ impl Output {
         Ok(Sink::New(NewFile::temporary(path).with_context(context)?))
     }
 
-    /// Ends an answer: now it is in the file.
+    /// Ends a result, which is now in the file.
     pub(super) fn end(&mut self, sink: Sink) -> anyhow::Result<()> {
         let path = self.path.as_deref().unwrap_or(Path::new("stdout"));
         sink.end().with_context(|| format!("cannot write '{}'", path.display()))?;
@@ -76,7 +76,7 @@ impl Sink {
     }
 }
 
-/// A file that gets its name when it is whole, and is gone if it never is.
+/// A file that gets its name when it is complete, and is removed if it never is.
 pub(super) struct NewFile {
     writer: BufWriter<File>,
     temporary: PathBuf,
@@ -104,7 +104,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_complete {
-            // It may have gone already, and nobody misses it.
+            // The file may already be gone, and an error here does not matter.
             let _ = fs::remove_file(&self.temporary);
         }
     }

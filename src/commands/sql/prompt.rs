@@ -1,7 +1,7 @@
-//! The prompt: lines are edited, remembered and completed; statements end with a semicolon, commands begin with a dot.
+//! The prompt, with line editing, history and completion. Statements end with a semicolon, commands begin with a dot.
 //!
-//! What always holds: Ctrl-C stops a query or clears the line, and never ends the prompt; a history that cannot be kept
-//! stops nobody.
+//! Invariants: Ctrl-C stops a query or clears the line, and never ends the prompt; a history that cannot be read or
+//! written has no effect on anything else.
 
 mod commands;
 mod completion;
@@ -28,7 +28,7 @@ const PROMPT: &str = "faultline> ";
 /// The number of inputs that the history keeps.
 const MAX_HISTORY: usize = 5_000;
 
-/// Reads and answers until somebody has enough.
+/// Reads and runs lines until the user quits.
 pub(super) fn run(mut runner: QueryRunner) -> anyhow::Result<ExitCode> {
     print_welcome(&runner)?;
     let completion = CompletionNames::query(&runner);
@@ -40,7 +40,7 @@ pub(super) fn run(mut runner: QueryRunner) -> anyhow::Result<ExitCode> {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
-            // The window has another size now, or a signal woke us up.
+            // The size of the window has changed, or a signal has arrived.
             Err(ReadlineError::Signal(_)) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -49,14 +49,14 @@ pub(super) fn run(mut runner: QueryRunner) -> anyhow::Result<ExitCode> {
             Ok(Flow::Continue) => {}
             Ok(Flow::Quit) => break,
             Err(error) if terminal::is_broken_pipe(&error) => return Err(error),
-            // A file that cannot be written is no reason to leave.
+            // A file that cannot be written does not end the prompt.
             Err(error) => terminal::print_error(&format!("{error:#}")),
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does what a line says.
+/// Runs the command or the statements of a line.
 fn handle_line(
     runner: &mut QueryRunner,
     completion: Option<&CompletionNames>,
@@ -82,30 +82,30 @@ fn editor(line_editor: EditorHelper) -> rustyline::Result<Editor<EditorHelper, F
     Ok(editor)
 }
 
-/// Reads what was typed before, and says where it is kept.
+/// Loads the history, and returns the path of its file.
 fn load_history(editor: &mut Editor<EditorHelper, FileHistory>) -> Option<PathBuf> {
     let folder = paths::state_dir().ok()?;
     std::fs::create_dir_all(&folder).ok()?;
     let file = folder.join("history");
-    // There is none the first time, and one that cannot be read is none.
+    // The first time there is no history, and one that cannot be read is treated the same.
     let _ = editor.load_history(&file);
     Some(file)
 }
 
-/// Keeps a line at once, so that a crash does not take it.
+/// Appends a line to the history at once, so that it survives a crash.
 fn append_history(editor: &mut Editor<EditorHelper, FileHistory>, file: Option<&PathBuf>, line: &str) {
     let line = line.trim();
     if line.is_empty() {
         return;
     }
-    // Nobody is stopped by a history that cannot be kept.
+    // A history that cannot be written is ignored.
     let is_new = editor.add_history_entry(line).unwrap_or(false);
     if let Some(file) = file.filter(|_| is_new && !editor.history().is_empty()) {
         let _ = editor.append_history(file);
     }
 }
 
-/// Says where we are, what is there, and how to begin.
+/// Prints the name of the target, its number of events, and examples.
 fn print_welcome(runner: &QueryRunner) -> anyhow::Result<()> {
     let count = runner.fetch("SELECT count(*) FROM events", &[]).map_err(|error| {
         let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -123,12 +123,12 @@ fn print_welcome(runner: &QueryRunner) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns true if Enter ends the input: commands and blank lines end at once, statements with their semicolon.
+/// Returns true when Enter ends the input: commands and blank lines end at once, statements with their semicolon.
 fn is_finished(input: &str) -> bool {
     commands::parse_command(input).is_some() || super::statements::is_complete(input)
 }
 
-/// The words of a text, in lower case: names that it may mean.
+/// Returns the words of a text in lower case, which may be names.
 fn names_in(text: &str) -> impl Iterator<Item = String> {
     let names = tokens(text).filter(|token| matches!(token.kind, TokenKind::Word | TokenKind::Name));
     names.map(|token| token.text.trim_matches('"').to_lowercase())

@@ -1,4 +1,4 @@
-//! Questions to a running server: `POST /api/v1/sql`, answered by an Arrow stream that is read as it comes.
+//! Sends queries to a running server with `POST /api/v1/sql`, and reads the Arrow stream of the response as it arrives.
 
 use super::error::SqlError;
 use crate::client::{
@@ -22,19 +22,19 @@ use tokio::time::{Instant, timeout_at};
 /// The path to which queries are sent.
 pub(super) const PATH: &str = "/api/v1/sql";
 const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
-/// Says that rows were left out.
+/// The response header that says that rows were left out.
 const TRUNCATED_HEADER: &str = "x-faultline-truncated";
-/// Refusals are short.
+/// The maximum size of an error response; these are short.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
 /// The type of response bodies.
 type Body = hyper::body::Incoming;
 
-/// A server to ask.
+/// A server that runs queries.
 pub(super) struct RemoteServer {
     client: HttpClient,
     url: String,
-    /// The longest time for a response.
+    /// The longest time for a whole response.
     timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl RemoteServer {
         &self.url
     }
 
-    /// Asks, and waits until the answer begins.
+    /// Sends a query, and waits until the result begins.
     pub(super) async fn query(&self, statement: &str, values: &[Value]) -> Result<RemoteResult, SqlError> {
         let deadline = Instant::now().checked_add(self.timeout).unwrap_or_else(Instant::now);
         let body = json!({"query": statement, "params": values}).to_string();
@@ -71,14 +71,14 @@ impl RemoteServer {
         RemoteResult::begin(self, response, deadline).await
     }
 
-    /// Why there is no answer.
+    /// Returns the error that the response describes.
     async fn rejection(&self, response: Response<Body>) -> SqlError {
         let (head, body) = response.into_parts();
         let body =
             Limited::new(body, MAX_ERROR_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
         let error_response = body.ok().and_then(|body| serde_json::from_slice::<ErrorResponse>(&body).ok());
         match error_response {
-            // Other listeners of ours know no such path.
+            // Other listeners of Faultline do not have this path.
             Some(error_response) if head.status != StatusCode::NOT_FOUND => error_response.error.into(),
             _ => SqlError {
                 hint: Some("give the web address of a Faultline server, by default port 7070".to_owned()),
@@ -106,14 +106,14 @@ impl From<ErrorBody> for SqlError {
     }
 }
 
-/// The rows of an answer, as they come.
+/// The rows of a result, as they arrive.
 pub(super) struct RemoteResult {
     url: String,
     body: Body,
     decoder: StreamDecoder,
-    /// Bytes that have come and are not read yet.
+    /// The bytes that were received and are not decoded yet.
     rest: Buffer,
-    /// A batch that came along with the schema.
+    /// The batch that was decoded together with the schema, if there was one.
     first: Option<RecordBatch>,
     schema: SchemaRef,
     deadline: Instant,
@@ -189,7 +189,7 @@ impl RemoteResult {
         self.decoder.decode(&mut self.rest).map_err(|error| invalid_response(&self.url, error))
     }
 
-    /// Waits for more bytes; false when there are none.
+    /// Waits for more bytes. Returns false at the end of the response.
     async fn receive(&mut self) -> Result<bool, SqlError> {
         while !self.ended {
             let frame = timeout_at(self.deadline, self.body.frame())

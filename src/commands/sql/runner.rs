@@ -1,4 +1,4 @@
-//! One question after the other: asked, waited for, and shown, until one fails or somebody has enough.
+//! Runs statements one after the other and shows their results, until one fails or the user interrupts.
 
 use super::error::SqlError;
 use super::formats::{Encoder, Format};
@@ -16,11 +16,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Interval;
 
-/// As many rows as anybody looks through.
+/// The maximum number of rows that are shown as a table.
 const MAX_TABLE_ROWS: usize = 2_000;
-/// And as many records, of which each takes a screen.
+/// The maximum number of rows that are shown record by record, of which each fills a screen.
 const MAX_RECORDS: usize = 200;
-/// The interval at which the spinner turns.
+/// The interval at which the spinner is updated.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The outcome of a script.
@@ -28,15 +28,15 @@ const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) enum RunOutcome {
     Success,
     Failed,
-    /// By Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
-/// Why a statement was not shown to its end.
+/// The reason why the result of a statement was not shown completely.
 enum StatementError {
     Failed(SqlError),
     Interrupted,
-    /// Our output could not be written.
+    /// The output could not be written.
     Output(anyhow::Error),
 }
 
@@ -46,16 +46,16 @@ impl<E: Into<anyhow::Error>> From<E> for StatementError {
     }
 }
 
-/// Asks, and shows what is answered.
+/// Runs queries, and shows their results.
 pub(super) struct QueryRunner {
     runtime: Runtime,
     pub(super) target: QueryTarget,
     pub(super) format: Format,
     pub(super) output: Output,
     pub(super) style: OutputStyle,
-    /// Says how many rows there were.
+    /// True if a note with the number of rows is printed.
     pub(super) has_notes: bool,
-    /// And how long it took.
+    /// True if that note includes the time.
     pub(super) has_timer: bool,
 }
 
@@ -66,7 +66,7 @@ impl QueryRunner {
         output: Output,
         style: OutputStyle,
     ) -> io::Result<Self> {
-        // The engine has threads of its own; here is only waited.
+        // The engine has threads of its own; this runtime only waits.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { runtime, target, format, output, style, has_notes: true, has_timer: true })
     }
@@ -92,7 +92,7 @@ impl QueryRunner {
         Ok(RunOutcome::Success)
     }
 
-    /// Asks for rows that we need ourselves, and shows nothing. None when there is no answer.
+    /// Runs a query for the program itself, and returns its rows without showing them.
     pub(super) fn fetch(&self, statement: &str, values: &[Value]) -> Result<Vec<RecordBatch>, SqlError> {
         self.runtime.block_on(async {
             let mut result = self.target.query(statement, values).await?;
@@ -104,7 +104,7 @@ impl QueryRunner {
         })
     }
 
-    /// Asks, and shows the answer; false when it is not whole.
+    /// Runs a statement, and shows its result. Returns false when the result is incomplete.
     fn statement(&mut self, statement: &Statement<'_>, values: &[Value]) -> Result<bool, StatementError> {
         let started = Instant::now();
         let format = self.format.resolve(self.output.path(), self.style);
@@ -169,7 +169,7 @@ fn output_is_full(output: &Output, format: Format) -> SqlError {
     }
 }
 
-/// `12 ms`, `1.25 s`.
+/// Formats a time: `12 ms`, `1.25 s`.
 fn format_elapsed(took: Duration) -> String {
     match took.as_millis() {
         millis @ 0..1000 => format!("{millis} ms"),
@@ -177,25 +177,26 @@ fn format_elapsed(took: Duration) -> String {
     }
 }
 
-/// The note about a result that was shown.
+/// The properties of a result that was shown.
 struct ResultSummary {
     rows: u64,
-    /// The server left out rows.
+    /// True if the server left out rows.
     is_truncated: bool,
     is_for_people: bool,
-    /// We left out rows after so many.
+    /// The number of rows after which this program left out the rest, if it did.
     limit: Option<usize>,
     left_out: Option<String>,
 }
 
 impl ResultSummary {
-    /// A person sees that a table is not all; a program does not.
+    /// Returns true when the result is complete for its reader. A user sees the note about a truncated table; a program
+    /// does not.
     fn is_complete(&self) -> bool {
         !self.is_truncated || self.is_for_people
     }
 }
 
-/// Writes all rows, as they come.
+/// Writes all rows as they arrive.
 async fn write_rows(
     result: &mut QueryResult,
     interruptible: &mut Interruptible,
@@ -225,13 +226,13 @@ fn write_bytes(sink: &mut Sink, interruptible: &mut Interruptible, bytes: &[u8])
         return Ok(());
     }
     if matches!(sink, Sink::Stdout) {
-        // Both may be the same terminal.
+        // Stdout and the spinner may be on the same terminal.
         interruptible.spinner.finish();
     }
     sink.write(bytes)
 }
 
-/// Lays out as many rows as a person looks through.
+/// Lays out the rows, up to a limit.
 async fn render_rows(
     result: &mut QueryResult,
     interruptible: &mut Interruptible,
@@ -265,17 +266,17 @@ async fn render_rows(
     })
 }
 
-/// Rows to be laid out.
+/// The rows to lay out.
 #[derive(Default)]
 struct RowBuffer {
     batches: Vec<RecordBatch>,
     count: usize,
-    /// There are more.
+    /// True if there are more rows than these.
     is_more: bool,
 }
 
 impl RowBuffer {
-    /// Takes a batch, or as much of it as there is room for; false when that was not all.
+    /// Adds a batch, or the part of it within the limit. Returns false when rows were left out.
     fn take(&mut self, batch: &RecordBatch) -> bool {
         let remaining = MAX_TABLE_ROWS - self.count;
         self.is_more = batch.num_rows() > remaining;
@@ -285,7 +286,7 @@ impl RowBuffer {
         !self.is_more
     }
 
-    /// Keeps only the first of them.
+    /// Keeps only the first rows.
     fn truncate(&mut self, limit: usize) {
         let all = std::mem::take(&mut self.batches);
         self.is_more |= self.count > limit;
@@ -298,7 +299,7 @@ impl RowBuffer {
     }
 }
 
-/// Waits, with a spinner for whoever wonders, until Ctrl-C.
+/// Waits for work, with a spinner, until Ctrl-C.
 struct Interruptible {
     interrupt: Signal,
     spinner: Spinner,

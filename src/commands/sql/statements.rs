@@ -1,6 +1,6 @@
-//! Texts of SQL, cut into statements: just enough of the language to know where a text, a comment and a statement end.
+//! Splits SQL into tokens and statements, with just enough grammar to find the ends of texts, comments and statements.
 //!
-//! What always holds: every byte of a text belongs to exactly one token, whatever the text is.
+//! Invariant: every byte of a text belongs to exactly one token, whatever the text is.
 
 /// The kind of a token of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) enum TokenKind {
     Word,
     /// A name in double quotes.
     Name,
-    /// A text in quotes or dollars.
+    /// A text in single quotes or dollar quotes.
     Text,
     Number,
     Comment,
@@ -19,18 +19,18 @@ pub(super) enum TokenKind {
     Other,
 }
 
-/// A piece of SQL.
+/// A token of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     pub(super) kind: TokenKind,
     pub(super) text: &'t str,
     /// The start of the token, in bytes.
     pub(super) start: usize,
-    /// Its end is not there yet: a quote or a comment is open.
+    /// True if a quote or a comment is not closed.
     pub(super) is_open: bool,
 }
 
-/// The pieces of a text, one after the other.
+/// Returns the tokens of a text, in order.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -42,7 +42,7 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// The kind and length of the first token of a text, and whether it is open.
+/// Returns the kind and length of the first token of a text, and true if the token is open.
 fn first_token(text: &str) -> Option<(TokenKind, usize, bool)> {
     let c = text.chars().next()?;
     let closed = |kind, length| Some((kind, length, false));
@@ -63,7 +63,7 @@ fn first_token(text: &str) -> Option<(TokenKind, usize, bool)> {
     }
 }
 
-/// Returns true if a character can be part of a name.
+/// Returns true when a character can be part of a name.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -72,7 +72,8 @@ fn prefix_length(text: &str, matches: fn(char) -> bool) -> usize {
     text.find(|c| !matches(c)).unwrap_or(text.len())
 }
 
-/// A quoted text whose quote is at `at`. A doubled quote stands for itself, as does one after a backslash, if that counts.
+/// Returns the quoted token whose quote is at `at`. A doubled quote does not end it, and neither does a quote after a
+/// backslash if `backslash` is true.
 fn quoted(text: &str, at: usize, quote: char, backslash: bool, kind: TokenKind) -> (TokenKind, usize, bool) {
     let mut chars = text[at + 1..].char_indices().peekable();
     while let Some((index, c)) = chars.next() {
@@ -85,7 +86,7 @@ fn quoted(text: &str, at: usize, quote: char, backslash: bool, kind: TokenKind) 
     (kind, text.len(), true)
 }
 
-/// `$1`, `$$text$$` or `$tag$text$tag$`.
+/// Returns the token that begins with a dollar: `$1`, `$$text$$` or `$tag$text$tag$`.
 fn dollar(text: &str) -> (TokenKind, usize, bool) {
     let name = prefix_length(&text[1..], is_word);
     let starts_with_digit = text[1..].starts_with(|c: char| c.is_ascii_digit());
@@ -99,7 +100,7 @@ fn dollar(text: &str) -> (TokenKind, usize, bool) {
     }
 }
 
-/// A comment, which may hold others.
+/// Returns a comment, which may contain nested ones.
 fn comment(text: &str) -> (TokenKind, usize, bool) {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -121,10 +122,10 @@ fn comment(text: &str) -> (TokenKind, usize, bool) {
     (TokenKind::Comment, text.len(), true)
 }
 
-/// Statements to be run one after the other.
+/// Statements that are run one after the other.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// The origin of the statements, if that helps to find them.
+    /// The origin of the statements, if error messages should name it.
     pub(super) name: Option<String>,
     text: String,
 }
@@ -132,15 +133,15 @@ pub(super) struct Script {
 /// One statement of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Statement<'t> {
-    /// From its first word to its last.
+    /// The text of the statement, without surrounding spaces and comments.
     pub(super) text: &'t str,
-    /// The line of the script that it begins on, from 1.
+    /// The line of the script on which it begins, from 1.
     pub(super) line: usize,
 }
 
 impl Script {
     pub(super) fn new(name: Option<String>, text: String) -> Self {
-        // An editor may have put one there.
+        // An editor may have added a byte-order mark.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         Self { name, text }
     }
@@ -150,7 +151,7 @@ impl Script {
     }
 }
 
-/// The statements of a text, without those that are empty.
+/// Returns the statements of a text, without empty ones.
 fn split(text: &str) -> Vec<Statement<'_>> {
     let mut statements = Vec::new();
     let mut open_statement: Option<(usize, usize)> = None;
@@ -172,7 +173,7 @@ fn statement(text: &str, (start, end): (usize, usize)) -> Statement<'_> {
     Statement { text: &text[start..end], line: 1 + text[..start].matches('\n').count() }
 }
 
-/// Returns true if the input is complete: the last statement has its semicolon, or there is none.
+/// Returns true when the input is complete: the last statement has its semicolon, or there is none.
 pub(super) fn is_complete(text: &str) -> bool {
     let mut has_open_statement = false;
     for token in tokens(text) {

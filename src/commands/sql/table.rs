@@ -1,7 +1,7 @@
-//! Rows laid out for a person: columns that fit the terminal, or record by record where they cannot.
+//! The layout of rows on a terminal: as a table if the columns fit, and otherwise record by record.
 //!
-//! Columns without a value in any row are left out first, then long texts are cut; figures and times never are, for half
-//! of one would tell something wrong.
+//! Columns without a value in any row are left out first, then long texts are truncated. Numbers and times are never
+//! truncated, since a part of one would be misleading.
 
 use super::cells::{self, Cell};
 use crate::cli::terminal::{OutputStyle, format_count, sanitize};
@@ -11,25 +11,25 @@ use arrow::error::ArrowError;
 use clap::builder::styling::AnsiColor;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text that is cut keeps at least this much, or it tells nothing.
+/// The minimum width of a truncated text.
 const MIN_WIDTH: usize = 12;
 /// The gap between two columns.
 const COLUMN_GAP: &str = "  ";
-/// The part of a text that is kept if a column cannot show all of it.
+/// The maximum length of a text in a table cell.
 const MAX_CELL_CHARS: usize = 400;
-/// And of one that has the line to itself.
+/// The maximum length of a text in a record, which has its line to itself.
 const MAX_LINE_CHARS: usize = 4_000;
-/// The text for a null.
+/// The text of a null value.
 const NULL: &str = "NULL";
-/// The widest rule above a record.
+/// The maximum width of the line above a record.
 const MAX_RULE_WIDTH: usize = 60;
 
-/// A column, ready to be laid out.
+/// A formatted column.
 struct Column {
     heading: String,
     cells: Vec<Cell>,
     is_right_aligned: bool,
-    /// It may not be cut.
+    /// True if the values must not be truncated.
     is_never_truncated: bool,
 }
 
@@ -43,7 +43,7 @@ impl Column {
         cells.chain([self.heading.width()]).max().unwrap_or(0)
     }
 
-    /// The narrowest it may become.
+    /// Returns the minimum width of the column.
     fn min_width(&self) -> usize {
         let width = self.width();
         if self.is_never_truncated { width } else { width.min(MIN_WIDTH) }
@@ -57,16 +57,16 @@ fn cell_text(cell: &Cell) -> &str {
     }
 }
 
-/// Rows, laid out.
+/// The layout of rows.
 pub(super) struct Layout {
     pub(super) text: String,
-    /// Record by record.
+    /// True if the rows are laid out record by record.
     pub(super) is_vertical: bool,
-    /// A note about what was left out, if anything was.
+    /// A note about the columns that were left out, if any.
     pub(super) left_out: Option<String>,
 }
 
-/// Lays rows out as a table if that fits, and else record by record.
+/// Lays out rows as a table if that fits, and otherwise record by record.
 pub(super) fn render(
     schema: &SchemaRef,
     batches: &[RecordBatch],
@@ -98,7 +98,7 @@ fn columns(schema: &SchemaRef, batches: &[RecordBatch], max_chars: usize) -> Res
     schema.fields().iter().enumerate().map(column).collect()
 }
 
-/// A table; none when not even the narrowest would fit.
+/// Returns a table, or `None` if it does not fit even with the narrowest columns.
 fn table(columns: &[Column], style: OutputStyle) -> Option<Layout> {
     let mut visible: Vec<&Column> = columns.iter().collect();
     let mut left_out = None;
@@ -130,12 +130,12 @@ fn empty_columns(columns: &[Column]) -> Option<String> {
     }
 }
 
-/// The widths of a table, gaps included.
+/// Returns the width of a table, including gaps.
 fn total_width(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + COLUMN_GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// Widths that fit the room: the widest columns are cut first, all to the same width.
+/// Returns widths that fit the available space: the widest columns are truncated first, all to the same width.
 fn fit_widths(natural: &[usize], min_width: &[usize], available: usize) -> Option<Vec<usize>> {
     let capped = |cap: usize| -> Vec<usize> {
         natural
@@ -145,7 +145,7 @@ fn fit_widths(natural: &[usize], min_width: &[usize], available: usize) -> Optio
             .collect()
     };
     let widest = natural.iter().copied().max().unwrap_or(0);
-    // The more there is room for, the fewer fit: the point between can be found by halving.
+    // The total width grows with the cap, so binary search finds the largest cap that fits.
     let (mut fits, mut too_wide) = (0, widest + 1);
     if total_width(&capped(fits)) > available {
         return None;
@@ -189,14 +189,14 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push('\n');
 }
 
-/// A text as wide as its column, cut if need be.
+/// Pads a text to the width of its column, and truncates it if necessary.
 fn pad(text: &str, width: usize, is_right: bool, paint: impl Fn(&str) -> String) -> String {
     let text = truncate(text, width);
     let available = " ".repeat(width.saturating_sub(text.width()));
     if is_right { available + &paint(&text) } else { paint(&text) + &available }
 }
 
-/// A text that is no wider than this.
+/// Truncates a text to a width.
 fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -212,7 +212,7 @@ fn truncate(text: &str, width: usize) -> String {
     kept
 }
 
-/// Record by record, one line a column; columns without any value are left out.
+/// Lays out rows record by record, with one line per column; columns without any value are left out.
 fn records(columns: &[Column], style: OutputStyle) -> Layout {
     let visible: Vec<&Column> = columns.iter().filter(|column| !column.is_empty()).collect();
     let rows = columns.first().map_or(0, |column| column.cells.len());
@@ -233,7 +233,7 @@ fn records(columns: &[Column], style: OutputStyle) -> Layout {
     Layout { text, is_vertical: true, left_out: empty_columns(columns) }
 }
 
-/// A value beside its name; a long one goes on below itself.
+/// Appends a value beside its name; a long one continues on the next lines.
 fn push_value(text: &mut String, name: &str, names: usize, cell: &Cell, style: OutputStyle) {
     let available = style
         .width()
@@ -246,7 +246,7 @@ fn push_value(text: &mut String, name: &str, names: usize, cell: &Cell, style: O
     }
 }
 
-/// A text in lines that are no wider than this; at least one.
+/// Splits a text into lines of at most this width. There is at least one line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;

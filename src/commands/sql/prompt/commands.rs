@@ -1,4 +1,4 @@
-//! Commands of the prompt: about how to show answers, not about what is asked.
+//! The commands of the prompt, which change how results are shown and list what can be queried.
 
 use super::completion::CompletionNames;
 use crate::cli::terminal::{self, cell};
@@ -10,7 +10,7 @@ use crate::commands::sql::statements::Script;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Every command, with what it takes and what it does.
+/// Every command, with its arguments and its description.
 pub(super) const COMMANDS: [(&str, &str, &str); 9] = [
     (".help", "", "this"),
     (".tables", "", "the tables and views, and what their rows are"),
@@ -28,21 +28,22 @@ const COLUMNS_OF_TABLE: &str =
 const ALL_COLUMNS: &str =
     "SELECT table_name, column_name, data_type, about FROM columns ORDER BY table_name, position";
 
-/// Whether the prompt continues.
+/// Tells the prompt to continue or to quit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Continue,
     Quit,
 }
 
-/// A command, and what was given to it.
+/// A command with its argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     name: String,
     value: Option<String>,
 }
 
-/// Reads a command; none when the line is something else. Words that people try first are known, too.
+/// Parses a command. Returns `None` if the line is not one. Commands of other SQL prompts, such as `\d`, are
+/// recognized.
 pub(super) fn parse_command(line: &str) -> Option<Command> {
     let line = line.trim();
     let bare = line.trim_end_matches(';').trim_end();
@@ -58,13 +59,13 @@ pub(super) fn parse_command(line: &str) -> Option<Command> {
     Some(Command { name: name.to_owned(), value: (!value.is_empty()).then(|| value.to_owned()) })
 }
 
-/// Returns true if the line is a command that takes a file, and the cursor is at the file.
+/// Returns true when the line is a command that takes a file, and the cursor is at the file.
 pub(super) fn takes_file(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with(".read ") || line.starts_with(".output ")
 }
 
-/// Does what a command says.
+/// Runs a command.
 pub(super) fn run(
     runner: &mut QueryRunner,
     names: Option<&CompletionNames>,
@@ -162,7 +163,7 @@ fn output(runner: &mut QueryRunner, file: Option<&str>) {
     }
 }
 
-/// A statement that fails, or a file that cannot be read or written, does not end the prompt.
+/// Runs the statements of a file. A statement that fails, or a file that cannot be read, does not end the prompt.
 fn run_file(runner: &mut QueryRunner, file: Option<&str>) -> anyhow::Result<()> {
     let Some(file) = file else {
         terminal::print_error("give a file, as in .read report.sql");
@@ -175,7 +176,7 @@ fn run_file(runner: &mut QueryRunner, file: Option<&str>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// `~` is the home folder, as in a shell.
+/// Expands a leading `~/` to the home folder, as a shell does.
 fn expand_home(file: &str) -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     match (file.strip_prefix("~/"), home) {

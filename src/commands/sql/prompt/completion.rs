@@ -1,4 +1,4 @@
-//! The words that a statement can be made of, and which of them fit where the cursor is.
+//! The completions of a word in a statement: keywords, names, and those of them that fit at the cursor.
 
 use super::{commands, names_in};
 use crate::commands::sql::formats::Format;
@@ -8,7 +8,7 @@ use arrow::array::{AsArray, RecordBatch};
 use clap::ValueEnum;
 use std::collections::BTreeSet;
 
-/// The words of statements that are not names.
+/// The keywords of statements, sorted for binary search.
 const KEYWORDS: &[&str] = &[
     "ALL",
     "AND",
@@ -74,16 +74,16 @@ const KEYWORDS: &[&str] = &[
 /// The words that precede the name of a table.
 const BEFORE_TABLES: [&str; 4] = ["from", "join", "describe", ".schema"];
 
-/// The words that are known.
+/// The names that can be completed.
 #[derive(Debug, Default)]
 pub(super) struct CompletionNames {
-    /// Tables and views, with their columns.
+    /// The tables and views, with their columns.
     tables: Vec<(String, Vec<String>)>,
     functions: Vec<String>,
 }
 
 impl CompletionNames {
-    /// Asks for the names. Without an answer there are fewer words, and everything else works.
+    /// Queries the names. If that fails, there are fewer completions, and everything else works.
     pub(super) fn query(runner: &QueryRunner) -> Self {
         let named = |statement: &str| runner.fetch(statement, &[]).unwrap_or_default();
         let mut names = Self::default();
@@ -95,12 +95,12 @@ impl CompletionNames {
         }
         let functions = named("SELECT DISTINCT routine_name, '' FROM information_schema.routines");
         names.functions = pairs(&functions).into_iter().map(|(name, _)| name).collect();
-        // Operators have names that nobody types.
+        // Operators are listed as functions, too, but are not words.
         names.functions.retain(|name| name.chars().all(is_word));
         names
     }
 
-    /// Tables and views.
+    /// Returns the tables and views.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(|(name, _)| name.as_str())
     }
@@ -121,21 +121,22 @@ impl CompletionNames {
         let candidates = match before[..start].strip_suffix('.') {
             Some(owner) => self.columns_of(line, owner, typed),
             None if is_after_table_word(&before[..start]) => with_prefix(typed, self.tables()),
-            // Everything would be too much to look through.
+            // All names would be too many to look through.
             None if typed.is_empty() => with_prefix(typed, self.columns_in(line)),
             None => self.any_name(line, typed),
         };
         (start, candidates.into_iter().collect())
     }
 
-    /// Keywords, tables, functions, and the columns of tables that the statement names, or else of all.
+    /// Returns matching keywords, tables, functions, and columns of the tables that the statement names, or else of all
+    /// tables.
     fn any_name(&self, line: &str, typed: &str) -> BTreeSet<String> {
         let is_lower = typed.chars().all(|c| !c.is_uppercase());
         let keyword = |word: &&str| if is_lower { word.to_lowercase() } else { (*word).to_owned() };
         let keywords: Vec<String> = KEYWORDS.iter().map(keyword).collect();
         let mut candidates = with_prefix(typed, keywords.iter().map(String::as_str));
         if !is_lower && !candidates.is_empty() {
-            // Whoever writes keywords large means one of them.
+            // A user who types in upper case means a keyword.
             return candidates;
         }
         candidates.extend(with_prefix(typed, self.tables()));
@@ -144,7 +145,7 @@ impl CompletionNames {
         candidates
     }
 
-    /// The columns of the tables that a statement names; of all, when it names none.
+    /// Returns the columns of the tables that a statement names, or of all tables if it names none.
     fn columns_in(&self, line: &str) -> impl Iterator<Item = &str> {
         let names: BTreeSet<String> = names_in(line).collect();
         let names_one = self.tables().any(|table| names.contains(table));
@@ -152,7 +153,7 @@ impl CompletionNames {
         tables.flat_map(|(_, columns)| columns.iter().map(String::as_str))
     }
 
-    /// The columns after `owner.`, which is a table or stands for one.
+    /// Returns the columns after `owner.`, which is the name of a table or an alias of one.
     fn columns_of(&self, line: &str, owner: &str, typed: &str) -> BTreeSet<String> {
         let owner = owner.rsplit(|c: char| !is_word(c)).next().unwrap_or(owner).to_lowercase();
         match self.tables.iter().find(|(table, _)| *table == owner) {
@@ -162,7 +163,7 @@ impl CompletionNames {
     }
 }
 
-/// The length of the character there.
+/// Returns the length of the character at a position, in bytes.
 fn char_length_at(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(1, char::len_utf8)
 }
@@ -172,7 +173,7 @@ fn is_after_table_word(before: &str) -> bool {
     before.ends_with(char::is_whitespace) && BEFORE_TABLES.contains(&last.as_str())
 }
 
-/// Commands, and what can follow them.
+/// Returns the completions of a command or of its argument.
 fn command_completions(before: &str) -> Option<(usize, Vec<String>)> {
     let line = before.trim_start();
     if !line.starts_with('.') {
@@ -192,13 +193,13 @@ fn command_completions(before: &str) -> Option<(usize, Vec<String>)> {
     Some((start, candidates.into_iter().collect()))
 }
 
-/// Those that go on as typed, in any case.
+/// Returns the names that start with the typed text, ignoring case.
 fn with_prefix<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
     let typed = typed.to_lowercase();
     names.filter(|name| name.to_lowercase().starts_with(&typed)).map(str::to_owned).collect()
 }
 
-/// The first two columns of an answer, as texts.
+/// Returns the first two columns of a result, as texts.
 fn pairs(batches: &[RecordBatch]) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for batch in batches {

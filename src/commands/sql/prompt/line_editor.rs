@@ -1,4 +1,4 @@
-//! Callbacks of the line editor: whether the input is complete, its completions, and its colours.
+//! Callbacks of the line editor, which check that the input is complete, complete words, and colour the input.
 
 use super::completion::CompletionNames;
 use super::{commands, is_finished};
@@ -12,7 +12,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use std::borrow::Cow;
 
-/// Helps the line editor.
+/// The helper of the line editor.
 pub(super) struct EditorHelper {
     names: CompletionNames,
     files: FilenameCompleter,
