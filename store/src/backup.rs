@@ -83,7 +83,7 @@ pub struct Copied {
     pub files: u64,
     /// The number of bytes.
     pub bytes: u64,
-    /// The number of bytes in files that were hard-linked from an earlier backup.
+    /// The number of files that were hard-linked from an earlier backup.
     pub shared: u64,
 }
 

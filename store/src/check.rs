@@ -27,7 +27,7 @@ pub struct Problem {
 /// The amount of data that was checked in one part of the directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The name of the part: `log` for the WAL, or a table.
+    /// The name of the part: `wal`, or a table.
     pub name: String,
     /// The number of files or segments.
     pub files: u64,

@@ -1,4 +1,4 @@
-//! The data directory: what stands where, and the key that token hashes are made with.
+//! The data directory: the locations of its files, and the key that token hashes are made with.
 
 use crate::backup::Copied;
 use crate::lock::{DirectoryLock, LockError};
@@ -9,10 +9,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a data directory cannot be used. Each says what to do.
+/// The reason why a data directory cannot be used. Each message includes the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It cannot be made, read or written.
+    /// The directory cannot be created, read or written.
     #[error(
         "cannot use the data directory {path}: {error}; check its owner and permissions, or choose another with --data-dir"
     )]
@@ -22,7 +22,7 @@ pub enum DirectoryError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// Its disk has no room.
+    /// The disk is full.
     #[error("cannot write {path}: {error}; make room on the disk, or choose another with --data-dir")]
     Full {
         /// The directory, or the file in it.
@@ -30,13 +30,13 @@ pub enum DirectoryError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// It is a file.
+    /// The path is a file.
     #[error("{0} is a file, not a folder; choose another with --data-dir")]
     NotAFolder(String),
-    /// It is not there, and was to be read only.
+    /// The directory does not exist, and it was opened only for reading.
     #[error("{0} is no data directory of ours; give the one that `faultline serve` uses with --data-dir")]
     Missing(String),
-    /// A backup was to be copied into it, and that was not finished.
+    /// The directory holds an unfinished copy.
     #[error(
         "{path} holds a copy of {from} that is not finished (`faultline restore` or `backup` was interrupted, or is still running); finish it with `faultline restore {from} --data-dir {path}`, or discard it by removing {path}; nothing else is in there, and {from} stays as it is"
     )]
@@ -46,10 +46,10 @@ pub enum DirectoryError {
         /// The source of the copy.
         from: String,
     },
-    /// Another process has it.
+    /// Another process uses the directory.
     #[error(transparent)]
     Taken(#[from] LockError),
-    /// The key file holds something else.
+    /// The key file does not contain a key.
     #[error(
         "{0} does not hold 32 hex digits; restore it from a backup, or remove it to start with a new key (token hashes will differ)"
     )]
@@ -58,15 +58,15 @@ pub enum DirectoryError {
 
 /// The folder of the flushed tables.
 pub const TABLES: &str = "tables";
-/// The folder of what was found bad.
+/// The folder of damaged files.
 pub(crate) const SET_ASIDE: &str = "set-aside";
 
-/// The folder of a copy that is not finished.
+/// The folder of an unfinished copy.
 pub(crate) const STAGING: &str = "unfinished-backup";
-/// The file that says so: written before anything is copied, and removed when everything is in its place.
+/// The marker of an unfinished copy: written before anything is copied, and removed when everything is in its place.
 pub(crate) const COPY_MARKER: &str = "unfinished-copy.json";
 
-/// The file by which an operator says that the clock is right.
+/// The file in which an operator confirms the wall clock.
 pub(crate) const CLOCK_CONFIRMATION: &str = "clock-confirmed.json";
 
 /// A data directory.
@@ -76,10 +76,10 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Makes the directory if need be, for this user's eyes only, and takes its lock.
+    /// Creates the directory if it does not exist, readable only by this user, and takes its lock.
     ///
     /// # Errors
-    /// When it cannot be used, or another process has it.
+    /// Fails when it cannot be used, or when another process uses it.
     pub fn claim(path: &Path) -> Result<(Self, DirectoryLock), DirectoryError> {
         let directory = Self { path: path.to_owned() };
         if path.is_file() {
@@ -92,10 +92,10 @@ impl DataDirectory {
         Ok((directory, lock))
     }
 
-    /// A directory to read, which another process may be using.
+    /// Opens a directory for reading, which another process may be using.
     ///
     /// # Errors
-    /// When it is not there.
+    /// Fails when it does not exist.
     pub fn existing(path: &Path) -> Result<Self, DirectoryError> {
         let directory = Self { path: path.to_owned() };
         directory.is_finished()?;
@@ -106,8 +106,8 @@ impl DataDirectory {
         }
     }
 
-    /// Whether it is not just the beginning of a copy. An earlier version left no marker: there, what was staged and a
-    /// log that is missing tell.
+    /// Fails if the directory is only an unfinished copy. An earlier version left no marker: it is recognised by a
+    /// folder of staged files and a missing WAL.
     fn is_finished(&self) -> Result<(), DirectoryError> {
         let path = || self.path.display().to_string();
         match CopyMarker::read(&self.path) {
@@ -120,7 +120,7 @@ impl DataDirectory {
         }
     }
 
-    /// The directory itself.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -132,13 +132,13 @@ impl DataDirectory {
         self.path.join("wal")
     }
 
-    /// The folder of the identities of the calls that were counted in the last minutes.
+    /// Returns the folder of the identities of calls that were counted in the last minutes.
     #[must_use]
     pub fn recent_calls(&self) -> PathBuf {
         self.path.join("recent-calls")
     }
 
-    /// The folder of the flushed tables.
+    /// Returns the folder of the flushed tables.
     #[must_use]
     pub fn tables(&self) -> PathBuf {
         self.path.join(TABLES)
@@ -156,7 +156,7 @@ impl DataDirectory {
         self.path.join("endpoints.json")
     }
 
-    /// The file with the state of the clock while no server runs.
+    /// Returns the file with the state of the clock while no server runs.
     #[must_use]
     pub fn clock(&self) -> PathBuf {
         self.path.join("clock.json")
@@ -168,10 +168,11 @@ impl DataDirectory {
         self.path.join(CLOCK_CONFIRMATION)
     }
 
-    /// The key of token hashes: kept, so that a token can be followed across restarts; made if there is none.
+    /// Returns the key of token hashes, and creates it if there is none. It is stored, so that a token has the same
+    /// hash after a restart.
     ///
     /// # Errors
-    /// When it cannot be read, written, or understood.
+    /// Fails when it cannot be read, written, or parsed.
     pub fn hash_key(&self) -> Result<[u8; 16], DirectoryError> {
         let path = self.path.join("hash.key");
         match fs::read_to_string(&path) {
@@ -185,15 +186,15 @@ impl DataDirectory {
         }
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file completely or not at all.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// Fails when the file cannot be written.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), DirectoryError> {
         write_whole(path, content).map_err(|error| unusable(path, error))
     }
 
-    /// Makes a folder for this user's eyes only, durably.
+    /// Creates a folder that only this user can read, durably.
     pub(crate) fn make(path: &Path) -> Result<(), DirectoryError> {
         make_folder(path).map_err(|error| unusable(path, error))
     }
@@ -202,7 +203,7 @@ impl DataDirectory {
 /// The content of the marker file, which exists as long as a copy into the directory is not finished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CopyMarker {
-    /// The folder of an unfinished copy.
+    /// The source of the unfinished copy.
     pub(crate) from: String,
     /// The copied files, once all are copied and only have to be moved into place.
     pub(crate) copied: Option<Copied>,
@@ -211,7 +212,7 @@ pub(crate) struct CopyMarker {
 impl CopyMarker {
     pub(crate) fn read(folder: &Path) -> io::Result<Option<Self>> {
         match fs::read(folder.join(COPY_MARKER)) {
-            // One that cannot be understood is one, too.
+            // A marker that cannot be parsed is a marker, too.
             Ok(bytes) => Ok(Some(
                 serde_json::from_slice(&bytes).unwrap_or(Self { from: "BACKUP".to_owned(), copied: None }),
             )),
@@ -222,14 +223,14 @@ impl CopyMarker {
         }
     }
 
-    /// Writes it, durably.
+    /// Writes the marker durably.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         write_whole(&folder.join(COPY_MARKER), &serde_json::to_vec(self)?)
     }
 }
 
-/// Makes a folder and its parents. When this returns, their names are durable: what is synced inside a folder that a
-/// power loss takes away is lost with it.
+/// Creates a folder and its parents. When this returns, their names are durable, because files that are synced inside a
+/// folder are lost if a power loss removes the folder.
 fn make_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -265,10 +266,11 @@ fn new_key(path: &Path) -> io::Result<[u8; 16]> {
     Ok(key)
 }
 
-/// Writes a file whole or not at all: beside, synced, then renamed. A crash leaves the old file or the new one.
+/// Writes a file completely or not at all: to a temporary name, synced, then renamed. A crash leaves the old file or
+/// the new one.
 ///
 /// # Errors
-/// When the disk refuses.
+/// Fails when the file cannot be written.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;

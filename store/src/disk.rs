@@ -1,9 +1,9 @@
-//! The seam to the file system.
+//! The abstraction of the file system.
 //!
-//! Everything the log and the tables do to a disk goes through [`Disk`], so that tests can take the power away, fill
-//! the disk or fail an fsync at any chosen operation. [`RealDisk`] is the only implementation outside tests.
+//! Every operation of the WAL and the tables on a disk goes through [`Disk`], so that tests can cut the power, fill the
+//! disk or fail an fsync at any chosen operation. [`RealDisk`] is the only implementation outside tests.
 //!
-//! What must always hold: no method retries, hides or delays a failure. The caller decides what a failure means.
+//! Invariant: no method retries, hides or delays a failure. The caller decides how to handle it.
 use arrow::buffer::Buffer;
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -18,64 +18,65 @@ pub use real::RealDisk;
 /// A file in a folder, as [`Disk::list`] sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The name inside the folder. Names that are not UTF-8 are not listed: none of ours is.
+    /// The name inside the folder. Names that are not UTF-8 are not listed: the store creates no such names.
     pub name: String,
     /// The length of the file, preallocated bytes included.
     pub bytes: u64,
-    /// When it was last written, in microseconds since 1970.
+    /// The time when it was last written, in microseconds since 1970.
     pub modified: i64,
 }
 
-/// The identity of a file or a folder, whatever its name: its device and its number there.
+/// The identity of a file or a folder, regardless of its name: its device and its inode number.
 pub type Identity = (u64, u64);
 
 /// The file system operations that the WAL and the tables need.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// Makes a folder and its parents, and makes their names durable.
+    /// Creates a folder and its parents, and makes their names durable.
     fn create_dir_all(&self, folder: &Path) -> io::Result<()>;
 
-    /// The plain files of a folder, in no particular order.
+    /// Returns the plain files of a folder, in no particular order.
     fn list(&self, folder: &Path) -> io::Result<Vec<Listed>>;
 
-    /// The names of the folders in a folder, in no particular order.
+    /// Returns the names of the folders in a folder, in no particular order.
     fn folders(&self, folder: &Path) -> io::Result<Vec<String>>;
 
-    /// Makes a new file, with room for `preallocate` bytes where the file system can promise it.
-    /// Fails when the file exists. Unwritten bytes read as zeros.
+    /// Creates a file, with `preallocate` bytes reserved where the file system supports it. Fails when the file exists.
+    /// Unwritten bytes read as zeros.
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Opens a file to read. It stays readable when its name is taken away.
+    /// Opens a file for reading. It stays readable when its name is removed.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskRead>>;
 
-    /// The bytes of a file from its start, at most `limit` of them: see [`DiskRead::read`].
+    /// Returns the bytes of a file from its start, at most `limit` of them: see [`DiskRead::read`].
     fn read(&self, path: &Path, limit: u64) -> io::Result<Buffer> {
         self.open(path)?.read(limit)
     }
 
-    /// Writes once more what a closed file holds at `offset`, and makes it durable. After a failed sync, a kernel may
-    /// show bytes that are not on the disk and say yes to the next sync: only writing them again brings them there.
+    /// Writes the content of a closed file at `offset` again, and makes it durable. After a failed sync, a kernel may
+    /// show bytes that are not on the disk and report success for the next sync: only writing them again stores them.
     fn rewrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Shortens a closed file.
+    /// Truncates a closed file.
     fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()>;
 
-    /// Removes a file. Durable after [`Disk::sync_dir`].
+    /// Removes a file. The removal is durable after [`Disk::sync_dir`].
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, which must be free: that it is taken is [`io::ErrorKind::AlreadyExists`]. Durable
+    /// Gives a file a second name. Fails with [`io::ErrorKind::AlreadyExists`] if the name is taken. It is durable
     /// after [`Disk::sync_dir`].
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file another name, in place of whatever had it. Durable after [`Disk::sync_dir`].
+    /// Renames a file and replaces any file that has the new name. It is durable after [`Disk::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a folder that is empty; one that is not stays.
+    /// Removes an empty folder; it does nothing to a folder that is not empty.
     fn remove_folder(&self, folder: &Path) -> io::Result<()>;
 
     /// Makes the names in a folder durable.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
 
-    /// Which file or folder has this name now; none where nobody can take a name away.
+    /// Returns the identity of the file or folder that has this name now; `None` on a disk where names cannot be
+    /// removed by others.
     fn identity(&self, _path: &Path) -> io::Result<Option<Identity>> {
         Ok(None)
     }
@@ -83,23 +84,23 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
 /// A file that is open for reading. It stays readable when it is removed.
 pub trait DiskRead: Send + Sync + fmt::Debug {
-    /// Its length when it was opened.
+    /// Returns the length of the file when it was opened.
     fn bytes(&self) -> u64;
 
-    /// Its bytes from the start, at most `limit` of them, in memory aligned for Arrow.
-    /// Stretches that cannot be read are filled with something other than zeros (which mean that nothing was written
-    /// there), so that one bad sector does not hide the rest of the file.
+    /// Returns the bytes from the start, at most `limit` of them, in memory aligned for Arrow. Blocks that cannot be
+    /// read are filled with a byte other than zero (zeros mean that nothing was written there), so that one bad sector
+    /// does not hide the rest of the file.
     fn read(&self, limit: u64) -> io::Result<Buffer>;
 
-    /// Fills `into` with the bytes at `offset`; all of them, or it fails.
+    /// Fills `into` with the bytes at `offset`. It reads all of them, or fails.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
 /// A file that is being written sequentially.
 pub trait DiskFile: Send {
-    /// Writes all parts, one after the other, behind what was written before.
+    /// Appends all parts, one after the other.
     fn append(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<()>;
 
-    /// Returns when everything written so far would survive a power loss, and the file's length with it.
+    /// Returns when everything written so far, and the file's length, would survive a power loss.
     fn sync(&mut self) -> io::Result<()>;
 }

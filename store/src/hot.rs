@@ -1,12 +1,12 @@
 //! The hot buffer: the newest records of the WAL in memory, which queries can read as soon as they are durable.
 //!
-//! A record is kept as the very bytes that stand in the log; arrays are decoded from them, without a copy,
-//! when somebody looks. So what is hot weighs what it weighs in the log, and ingest pays nothing for readers.
+//! A record is kept as exactly the bytes that are in the WAL; arrays are decoded from them, without a copy, when a
+//! reader asks for them. So a buffered record has the same size as in the WAL, and readers cost ingest nothing.
 //!
-//! What always holds: records are published in the order of the log, and only durable ones; a snapshot holds all
-//! that follows the last one that had to go, and stays as it is whatever comes after. Records go when they are
-//! flushed, or, oldest first, when there is no room; then they are read from the log. Whoever follows the log may look
-//! at the newest flushed ones for a little longer.
+//! Invariants: records are published in the order of the WAL, and only durable ones. A snapshot holds all records after
+//! the last one that was evicted, and never changes afterwards. Records leave when they are flushed, or, oldest first,
+//! when the buffer is full; then they are read from the WAL. Readers that follow the WAL can read the newest flushed
+//! records a little longer.
 
 use crate::codec::{CodecError, Decoder};
 use crate::delta::schema_evolution;
@@ -17,15 +17,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For so long a flushed record can still be followed: a reader looks many times a second, but may be held up.
+/// The time for which a flushed record can still be followed. A reader polls many times a second, but may be delayed.
 const LINGER: Duration = Duration::from_secs(10);
-/// And at most so much of them is kept.
+/// The maximum size of flushed records that are kept for followers.
 const LINGER_BYTES: usize = 4 << 20;
 
 /// A durable record in the buffer.
 #[derive(Debug)]
 pub struct BufferedRecord {
-    /// Its place in the log.
+    /// The record's sequence in the WAL.
     pub sequence: u64,
     /// The number of rows of each table in the record, by [`Table::ALL`].
     pub rows: [u64; Table::ALL.len()],
@@ -34,32 +34,32 @@ pub struct BufferedRecord {
 }
 
 impl BufferedRecord {
-    /// A record, with the decoder of the segment it stands in.
+    /// Creates a record with the decoder of its segment.
     ///
     /// # Errors
-    /// When the bytes are not laid out as a record.
+    /// Fails when the bytes are not in the format of a record.
     pub fn new(sequence: u64, bytes: Buffer, decoder: Arc<Decoder>) -> Result<Self, CodecError> {
         Ok(Self { sequence, rows: crate::codec::rows(&bytes)?, bytes, decoder })
     }
 
-    /// The size of the record.
+    /// Returns the size of the record.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The batch of one table, if the record has one.
+    /// Returns the batch of one table, if the record has one.
     ///
     /// # Errors
-    /// When the bytes are not what we write.
+    /// Fails when the bytes are not in the expected format.
     pub fn batch(&self, table: Table) -> Result<Option<RecordBatch>, CodecError> {
         self.decoder.batch(&self.bytes, table)
     }
 
-    /// The batch of one table with its current columns, whatever version wrote it.
+    /// Returns the batch of one table with its current columns, whatever version wrote it.
     ///
     /// # Errors
-    /// When the bytes are not what we write.
+    /// Fails when the bytes are not in the expected format.
     pub fn current_batch(&self, table: Table) -> Result<Option<RecordBatch>, CodecError> {
         let adapted = |batch| Ok(schema_evolution::adapted(batch, &table.schema())?);
         self.batch(table)?.map(adapted).transpose()
@@ -77,12 +77,12 @@ pub struct Hot {
 struct Held {
     /// The records, with the time at which they were added.
     records: VecDeque<(Instant, Arc<BufferedRecord>)>,
-    /// Flushed ones that can still be followed.
+    /// The flushed records that can still be followed.
     flushed: Flushed,
     size: BufferSize,
-    /// The highest sequence that went for want of room.
+    /// The highest sequence that was evicted because the buffer was full.
     evicted: u64,
-    /// The highest sequence that went, for whatever reason.
+    /// The highest sequence that has left the buffer for any reason.
     gone: u64,
     /// The running flush: its last sequence, and the size of those of its records that have left the buffer.
     flushing: (u64, usize),
@@ -100,7 +100,7 @@ struct Flushed {
 pub struct BufferSnapshot {
     /// The records, oldest first.
     pub records: Vec<Arc<BufferedRecord>>,
-    /// Records up to this sequence may be missing though they are not flushed: the log has them.
+    /// The highest sequence that was evicted without being flushed. Such records are in the WAL.
     pub evicted: u64,
 }
 
@@ -109,27 +109,27 @@ pub struct BufferSnapshot {
 pub struct Following {
     /// The buffered records after the position, oldest first.
     pub records: Vec<Arc<BufferedRecord>>,
-    /// Records up to this sequence have left the buffer. A reader that is not so far has missed some.
+    /// The highest sequence that has left the buffer. A reader that has not reached it has missed records.
     pub gone: u64,
 }
 
 /// The size of the buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BufferSize {
-    /// Records of the log.
+    /// The number of records.
     pub records: u64,
-    /// Their events.
+    /// The number of events in them.
     pub events: u64,
-    /// Their rows, in all tables.
+    /// The number of rows in them, in all tables.
     pub rows: u64,
-    /// Their weight.
+    /// The size of the records.
     pub bytes: usize,
-    /// Records that had to make room; they are in the log.
+    /// The number of records that were evicted because the buffer was full; they are in the WAL.
     pub evicted: u64,
 }
 
 impl Hot {
-    /// An empty buffer of at most this many bytes.
+    /// Creates an empty buffer of at most this many bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, held: Mutex::default() }
@@ -154,7 +154,8 @@ impl Hot {
         }
     }
 
-    /// Says which records are being flushed: they stay in memory whether they are in here or not, so they count.
+    /// Marks records as being flushed. They stay in memory even after they leave the buffer, so they count towards its
+    /// limit.
     pub fn flush(&self, records: &[Arc<BufferedRecord>]) {
         let mut held = self.held();
         let first = held.records.front().map_or(u64::MAX, |(_, record)| record.sequence);
@@ -178,7 +179,7 @@ impl Hot {
         }
     }
 
-    /// The records as they are now.
+    /// Returns a snapshot of the records.
     #[must_use]
     pub fn snapshot(&self) -> BufferSnapshot {
         let held = self.held();
@@ -186,7 +187,7 @@ impl Hot {
         BufferSnapshot { records, evicted: held.evicted }
     }
 
-    /// The records after a sequence, at most so many of them.
+    /// Returns the records after a sequence, at most `most` of them.
     #[must_use]
     pub fn after(&self, sequence: u64, most: usize) -> Following {
         let held = self.held();
@@ -194,7 +195,7 @@ impl Hot {
         Following { records: records.take(most).map(Arc::clone).collect(), gone: held.gone }
     }
 
-    /// The newest sequence that was ever here, and the oldest that can be followed.
+    /// Returns the newest sequence that was ever in the buffer, and the oldest that can be followed.
     #[must_use]
     pub fn ends(&self) -> (u64, Option<u64>) {
         let held = self.held();
@@ -209,13 +210,13 @@ impl Hot {
         self.held().size
     }
 
-    /// The age of the oldest record in the buffer.
+    /// Returns the age of the oldest record in the buffer.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         self.held().records.front().map(|(since, _)| since.elapsed())
     }
 
-    /// The highest sequence that went for want of room.
+    /// Returns the highest sequence that was evicted because the buffer was full.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.held().evicted
@@ -241,7 +242,7 @@ impl Held {
     }
 }
 
-/// The records after a sequence.
+/// Returns the records after a sequence.
 fn following(
     records: &VecDeque<(Instant, Arc<BufferedRecord>)>,
     sequence: u64,

@@ -1,7 +1,7 @@
-//! Stored rows as JSON, a line each: what `faultline dump` prints.
+//! Writes stored rows as JSON, one line each, as `faultline dump` prints them.
 //!
-//! Written as `faultline classify` writes events: cells without a value are left out, times are RFC 3339,
-//! JSON columns are JSON and not text.
+//! The format is that in which `faultline classify` writes events: cells without a value are omitted, times are RFC
+//! 3339, and JSON columns are JSON, not text.
 
 use crate::schema::Table;
 use arrow::array::{
@@ -39,7 +39,7 @@ fn is_json(table: Table, name: &str) -> bool {
     table.columns().iter().any(|column| column.name == name && column.is_json)
 }
 
-/// A column, with its type looked up once.
+/// A column, whose type was determined once.
 enum Cells<'b> {
     Json(&'b StringArray),
     Text(&'b StringArray),
@@ -54,7 +54,7 @@ enum Cells<'b> {
     Whole(&'b Int64Array),
     Number(&'b Float64Array),
     Flag(&'b BooleanArray),
-    /// A type that no table of ours has.
+    /// A type that no table has.
     Other,
 }
 
@@ -106,7 +106,7 @@ impl<'b> Cells<'b> {
         Some(Self::Word { keys: words.keys(), indices: DictionaryKeys::Word(words.keys().values()), values })
     }
 
-    /// Worth writing: not null, and no empty list.
+    /// Returns true if a cell is written: it is not null and not an empty list.
     fn is_present(&self, row: usize) -> bool {
         match self {
             Self::Json(cells) | Self::Text(cells) => cells.is_valid(row),
@@ -138,7 +138,7 @@ impl<'b> Cells<'b> {
     }
 }
 
-/// Whole numbers without a fraction, as senders write them.
+/// Writes whole numbers without a fraction, as senders write them.
 fn number(value: f64, out: &mut String) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {

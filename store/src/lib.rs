@@ -2,20 +2,21 @@
 //!
 //! # A tour
 //!
-//! 1. [`rows`] takes events while they are still in the classifier's hands and builds Arrow columns of them.
-//! 2. [`codec`] turns the batches of a request into the bytes of one log record.
+//! 1. [`rows`] takes events while the classifier still holds them, and builds Arrow columns from them.
+//! 2. [`codec`] encodes the batches of a request as the bytes of one WAL record.
 //! 3. [`wal`] makes records durable: once it acknowledges a record, the record survives a kill and a power failure.
 //! 4. [`hot`] keeps the newest records in memory, as a snapshot that readers share.
-//! 5. [`maintenance`] flushes them into the tables of the [`delta`], and keeps those small, few and young.
+//! 5. [`maintenance`] flushes them into the [`delta`] tables, and compacts these and applies their retention.
 //! 6. [`snapshot`] is a consistent view of a table: its files, and the buffered rows.
 //!
-//! [`clock`] says whether it is certain what time it is; [`check`] verifies all of it, and [`backup`] copies it while it is used.
+//! [`clock`] decides whether the wall clock can be trusted; [`check`] verifies all data, and [`backup`] copies it while
+//! it is in use.
 //!
 //! [`Table`] lists the tables; [`DataDirectory`] knows the folders.
 //!
 //! # What is not here
 //!
-//! No sockets, no clock but for measuring, no SQL.
+//! This crate has no sockets and no SQL, and reads clocks only to measure time.
 
 pub mod backup;
 pub mod check;

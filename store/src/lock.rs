@@ -1,28 +1,28 @@
-//! One process for each data directory.
+//! Ensures that only one process uses a data directory.
 //!
-//! The lock is the kernel's (`flock`), so it ends with its process, however that ends. The file stays; only the lock
-//! on it means something.
+//! The lock is a kernel lock (`flock`), so it ends with its process, however that ends. The file stays; only the lock
+//! on it has a meaning.
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The file in the data directory that carries the lock.
+/// The file in the data directory that is locked.
 const FILE: &str = "LOCK";
 
 /// The reason why the data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it: stop that one, or use another directory.
+    /// Another process uses the directory. The remedy is to stop it, or to use another directory.
     #[error("another faultline{} is using {}; stop it or choose another --data-dir",
         .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default(), .directory.display())]
     Held {
         /// The requested directory.
         directory: PathBuf,
-        /// The process that has it, where it could be read.
+        /// The process that holds the lock, if it could be read.
         holder: Option<u32>,
     },
-    /// The lock file cannot be made or locked.
+    /// The lock file cannot be created or locked.
     #[error("cannot lock {}: {error}; check its owner and permissions, or choose another --data-dir", .path.display())]
     Io {
         /// The lock file.
@@ -39,7 +39,7 @@ pub struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Takes the directory, which must exist, or says who has it.
+    /// Locks the directory, which must exist. The error names the process that holds it.
     pub fn take(directory: &Path) -> Result<Self, LockError> {
         let path = directory.join(FILE);
         match lock(&path) {
@@ -49,7 +49,7 @@ impl DirectoryLock {
         }
     }
 
-    /// Holds a folder that is about to become a data directory, and leaves nothing in it.
+    /// Locks a folder that is about to become a data directory, and leaves no file in it.
     pub(crate) fn take_folder(directory: &Path) -> Result<Self, LockError> {
         let io = |error| LockError::Io { path: directory.to_owned(), error };
         let file = File::open(directory).map_err(io)?;
@@ -63,7 +63,7 @@ impl DirectoryLock {
     }
 }
 
-/// The locked file with our process in it, or the process that has it.
+/// Returns the locked file with the id of this process in it, or the process that holds the lock.
 fn lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -72,7 +72,7 @@ fn lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {
         Err(TryLockError::WouldBlock) => return Ok(Err(holder(&mut file))),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Who holds it is a help for people; a full disk must not keep a server from starting for want of it.
+    // The process id is only informative; a full disk must not keep a server from starting because of it.
     if let Err(error) = sign(&mut file) {
         tracing::warn!(%error, path = %path.display(), "cannot write the process id into the lock file");
     }
@@ -112,7 +112,7 @@ mod tests {
         DirectoryLock::take(folder.path()).unwrap();
     }
 
-    /// A process that held the lock and was killed leaves nothing behind that is in the way.
+    /// A killed process that held the lock leaves nothing behind that prevents a start.
     #[test]
     fn a_killed_process_lets_go() {
         let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ mod tests {
         child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
         let text = DirectoryLock::take(folder.path()).unwrap_err().to_string();
         assert!(text.contains("process 4242"), "{text}");
-        // flock(1) waits for its command, which shares the lock: end that one too.
+        // flock(1) waits for its command, which shares the lock, so that process must end, too.
         let children = format!("/proc/{0}/task/{0}/children", child.id());
         for pid in std::fs::read_to_string(children).unwrap_or_default().split_whitespace() {
             Command::new("kill").args(["-9", pid]).status().unwrap();

@@ -1,16 +1,18 @@
 //! Background maintenance: it flushes buffered records to the Delta tables, compacts them, and removes expired data.
 //!
-//! Two threads. The *flusher* flushes when enough has gathered or the oldest rows are old enough; then it lets the hot
-//! buffer and the log go of them. *Maintenance* merges, expires, checkpoints and clears away, with what ingest and flushing
-//! leave of the processor.
+//! There are two threads. The *flusher* flushes when enough rows have gathered or the oldest rows are old enough; then
+//! it releases them from the buffer and the WAL. *Maintenance* merges files, removes expired rows, writes checkpoints
+//! and deletes files, with the processor time that ingest and flushing leave.
 //!
-//! What always holds:
-//! - The log is released one flush later than it could be, so that the rows of the newest commit are still in it, should
-//!   that commit turn out to be damaged. Where they are not (the log runs out of room; the table is seldom written), a
-//!   checkpoint holds what the commit did before the log is released.
-//! - What fails is tried again, later and later, and is seen in [`MaintenanceStats`]; nothing is let go meanwhile.
-//! - Nothing is removed because it is old while it is not certain what time it is: see [`crate::clock`].
-//! - At most [`FlushOptions::bytes`] of the log are flushed at once, or one record, so the memory that it takes is bounded.
+//! Invariants:
+//! - The WAL is released one flush later than possible, so that the rows of the newest commit are still in it if that
+//!   commit turns out to be damaged. Where they are not (the WAL runs out of space; the table is seldom written), a
+//!   checkpoint with that commit is written before the WAL is released.
+//! - A failed operation is retried with increasing delays, and is visible in [`MaintenanceStats`]; nothing is released
+//!   meanwhile.
+//! - No data is removed because of its age while the time is not certain: see [`crate::clock`].
+//! - At most [`FlushOptions::bytes`] of the WAL are flushed at once, or one record, so the memory for a flush is
+//!   bounded.
 
 use crate::delta::{DeltaError, DeltaOptions, DeltaTables, MaintenanceMode};
 use crate::directory::DataDirectory;
@@ -43,17 +45,17 @@ const MAINTENANCE_EVERY: Duration = Duration::from_secs(5);
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// The maximum delay of a stop, in addition to one flush. The remaining records are in the WAL.
 const LAST_FLUSHES: Duration = Duration::from_secs(10);
-/// Maintenance is to have what others leave.
+/// The niceness of maintenance, which uses the processor time that other threads leave.
 const MAINTENANCE_NICENESS: i32 = 10;
 
-/// When rows are flushed.
+/// The conditions under which rows are flushed.
 #[derive(Debug, Clone, Copy)]
 pub struct FlushOptions {
-    /// When so many bytes of the log have gathered; also how much is flushed at once.
+    /// The size of buffered records that triggers a flush, and the size that is flushed at once.
     pub bytes: usize,
-    /// When so many rows have gathered.
+    /// The number of buffered rows that triggers a flush.
     pub rows: u64,
-    /// When the oldest is so old.
+    /// The age of the oldest record that triggers a flush.
     pub age: Duration,
     /// The size limit of the WAL: when it runs out of space, everything is flushed, and released at once.
     pub log_bytes: u64,
@@ -66,11 +68,11 @@ pub struct Parts {
     pub disk: Arc<dyn Disk>,
     /// The data directory.
     pub directory: DataDirectory,
-    /// The log, to be released.
+    /// The WAL, whose flushed records are released.
     pub log: Wal,
     /// The records to be flushed.
     pub hot: Arc<Hot>,
-    /// When.
+    /// The conditions under which rows are flushed.
     pub flush: FlushOptions,
     /// The Delta tables.
     pub tables: DeltaOptions,
@@ -89,7 +91,7 @@ pub struct Maintenance {
 #[derive(Debug)]
 struct Shared {
     parts: Parts,
-    /// None while the tables cannot be opened.
+    /// The tables; `None` while they cannot be opened.
     delta: RwLock<Option<Arc<DeltaTables>>>,
     /// The damage that keeps the tables from being opened, if there is any.
     damage: Mutex<Option<String>>,
@@ -98,16 +100,16 @@ struct Shared {
 }
 
 impl Maintenance {
-    /// Starts the threads. Tables that could not be opened are tried again: until then the log keeps everything.
+    /// Starts the threads. Tables that could not be opened are tried again; until then the WAL keeps everything.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// Fails when a thread cannot be started.
     pub fn start(parts: Parts, delta: Result<Arc<DeltaTables>, DeltaError>) -> io::Result<Self> {
         let clocks = Clocks::new(&parts.directory, parts.tables.clock);
         let damage = Mutex::new(delta.as_ref().err().and_then(damage_of));
         let (delta, counters) = (RwLock::new(delta.ok()), Counters::default());
         let shared = Arc::new(Shared { parts, delta, damage, counters, clocks });
-        // Nothing is ever sent: that the sender is gone is the message.
+        // Nothing is ever sent: dropping the sender is the signal.
         let (stop, stopped) = bounded(0);
         let flusher =
             Flusher { shared: Arc::clone(&shared), stopped: stopped.clone(), done: 0, retry: RETRY.0 };
@@ -130,7 +132,7 @@ impl Maintenance {
         }
     }
 
-    /// The tables; none while they cannot be opened.
+    /// Returns the tables, or `None` while they cannot be opened.
     #[must_use]
     pub fn delta(&self) -> Option<Arc<DeltaTables>> {
         self.shared.delta()
@@ -153,8 +155,8 @@ impl Maintenance {
 }
 
 impl Shared {
-    /// What time it is, for one step of maintenance. Who only stores something does not have to know whether that is
-    /// right, and does not judge it for those that come later.
+    /// Returns the time for one step of maintenance. A command that only stores data does not need to know whether the
+    /// clock is right, and does not store a judgement for later processes.
     fn trusted_time(&self, delta: &DeltaTables) -> Trusted {
         match self.parts.mode {
             MaintenanceMode::Full | MaintenanceMode::WithoutRemoval => self.clocks.look(delta),
@@ -172,7 +174,7 @@ impl Shared {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tables, opened if they have not been.
+    /// Returns the tables, and opens them if they are not open.
     fn open_delta(&self) -> Result<Arc<DeltaTables>, DeltaError> {
         if let Some(delta) = self.delta() {
             return Ok(delta);
@@ -191,7 +193,7 @@ fn damage_of(error: &DeltaError) -> Option<String> {
     matches!(error, DeltaError::Damaged { .. }).then(|| error.to_string())
 }
 
-/// Why flushing did not work.
+/// The reason why a flush failed.
 #[derive(Debug, thiserror::Error)]
 enum FlushError {
     #[error(transparent)]
@@ -207,7 +209,7 @@ enum FlushError {
 struct Flusher {
     shared: Arc<Shared>,
     stopped: Receiver<()>,
-    /// Everything up to here is in all tables.
+    /// All records up to this sequence are in all tables.
     done: u64,
     retry: Duration,
 }
@@ -245,9 +247,10 @@ impl Flusher {
         // Repaired tables are opened even if no new record arrives.
         self.shared.open_delta()?;
         while self.is_due(everything) {
-            // Or a data directory that somebody has removed would be begun anew, without its past.
+            // Otherwise a data directory that someone has removed would be created again, without its data.
             self.shared.parts.log.is_in_place().map_err(FlushError::Displaced)?;
-            // A stop comes between two flushes; what is then left is flushed for a while, and the rest at the next start.
+            // A stop happens between two flushes. The remaining records are flushed for a limited time, and the rest at
+            // the next start.
             let is_enough = if everything { begun.elapsed() >= LAST_FLUSHES } else { self.is_stopped() };
             if is_enough {
                 break;
@@ -255,7 +258,7 @@ impl Flusher {
             let delta = self.shared.open_delta()?;
             let records = self.next_records()?;
             let Some(up_to) = records.last().map(|record| record.sequence) else {
-                // What made room is not in the log either: it was flushed before this process began.
+                // Evicted records that are not in the WAL either were flushed before this process started.
                 self.done = self.done.max(self.shared.parts.hot.evicted());
                 break;
             };
@@ -274,7 +277,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Keeps the identities of counted calls for a while. That it fails is no reason to keep rows from their tables.
+    /// Keeps the identities of counted calls for a while. A failure must not prevent the flush of rows.
     fn keep_calls(&self, records: &[Arc<BufferedRecord>], up_to: u64) {
         let Parts { disk, directory, tables, .. } = &self.shared.parts;
         let kept = recent_calls::keep(&**disk, &directory.recent_calls(), records, up_to, (tables.clock)());
@@ -297,14 +300,14 @@ impl Flusher {
             || hot.age().is_some_and(|age| age >= flush.age)
     }
 
-    /// Whether the log runs out of room. Two segments are always there: the one being written, and the next.
+    /// Returns true if the WAL runs out of space. Two segments always exist: the one being written, and the next.
     fn is_tight(&self) -> bool {
         let Parts { log, flush, .. } = &self.shared.parts;
         let stats = log.stats();
         stats.full || stats.bytes > flush.log_bytes / 8 * 5
     }
 
-    /// The oldest records that are not flushed yet: from memory, or from the log where they had to make room.
+    /// Returns the oldest records that are not flushed yet, from memory, or from the WAL if they were evicted.
     fn next_records(&self) -> Result<Vec<Arc<BufferedRecord>>, WalError> {
         let Parts { hot, flush, disk, directory, .. } = &self.shared.parts;
         let snapshot = hot.snapshot();
@@ -358,7 +361,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Takes a record if there is room for it. A giant is taken alone.
+    /// Takes a record if there is room for it. A record that is too large for a chunk is taken alone.
     fn take(&mut self, record: Arc<BufferedRecord>) -> ControlFlow<()> {
         if self.is_full || (record.bytes() > self.left && !self.records.is_empty()) {
             self.is_full = true;
@@ -393,7 +396,7 @@ impl MaintenanceWorker {
         self.shared.parts.log.is_in_place().is_ok()
     }
 
-    /// One round over all tables; true when it is worth another at once.
+    /// Runs one round over all tables. Returns true when another round should follow at once.
     fn round(&self) -> bool {
         let Some(delta) = self.shared.delta().filter(|_| self.is_in_place()) else { return false };
         let mut is_worth_another = false;

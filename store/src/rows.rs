@@ -1,10 +1,10 @@
-//! Rows on their way into Arrow: one builder for each table.
+//! Builds Arrow batches from rows, with one builder for each table.
 //!
-//! A table is declared once, in one list of columns: the name, the kind of column, where the value comes
-//! from, and a sentence for whoever reads the table. The schema, the builder and the documentation are all
-//! derived from that list, so that **adding a column is adding one line**.
+//! A table is declared once, in one list of columns: the name, the kind of column, the source of the value, and a
+//! description. The schema, the builder and the documentation are all derived from that list, so that **adding a column
+//! takes one line**.
 //!
-//! What always holds: rows are appended whole, so that all columns of a table have the same length.
+//! Invariant: rows are appended as a whole, so all columns of a table have the same length.
 
 pub mod column;
 mod events;
@@ -81,7 +81,7 @@ macro_rules! table {
     };
 }
 
-/// Reads the word that says whether a column may be null.
+/// Parses the word that tells whether a column may be null.
 macro_rules! nullable {
     (optional) => {
         true

@@ -1,26 +1,26 @@
 //! The tables, their columns, and the version of the schema.
 //!
-//! The columns themselves stand in `rows/`, one list a table; everything here is derived from those lists.
+//! The columns are declared in `rows/`, one list for each table; everything here is derived from those lists.
 
 use crate::rows::{EventRows, RejectRows, RequestRows, TrafficRows};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
-/// Grows by one whenever a column is added; stands in every frame of the log.
+/// The version of the schema. It increases by one whenever a column is added, and is part of every frame of the WAL.
 pub const VERSION: u16 = 3;
 
 /// One column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: &'static str,
-    /// Whether a cell may be null.
+    /// True if a cell may be null.
     pub nullable: bool,
     /// The description of the column.
     pub about: &'static str,
-    /// Its Arrow type.
+    /// The Arrow type of the column.
     pub data_type: fn() -> DataType,
-    /// Its cells are JSON text.
+    /// True if the cells are JSON text.
     pub is_json: bool,
 }
 
@@ -29,19 +29,20 @@ pub struct Column {
 pub enum Table {
     /// Every error, warning and audit event.
     Events,
-    /// Numbers of calls by minute and outcome.
+    /// The numbers of calls by minute and outcome.
     Traffic,
-    /// A sample of what could not be read.
+    /// A sample of records that could not be read.
     Rejects,
-    /// Answers to requests with an `Idempotency-Key`, so that they are known after a restart; for ourselves only.
+    /// The responses to requests with an `Idempotency-Key`, so that they are known after a restart. They cannot be
+    /// queried.
     Requests,
 }
 
 impl Table {
-    /// All of them; the place is the number in the log.
+    /// All tables. The index of a table is its number in the WAL.
     pub const ALL: [Self; 4] = [Self::Events, Self::Traffic, Self::Rejects, Self::Requests];
 
-    /// The name, as in SQL.
+    /// Returns the name, as in SQL.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     #[must_use]
     pub const fn columns(self) -> &'static [Column] {
         match self {
@@ -74,7 +75,7 @@ impl Table {
         }
     }
 
-    /// The Arrow schema of the table, as the WAL and the buffer hold it.
+    /// Returns the Arrow schema of the table, as the WAL and the buffer hold it.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| Table::ALL.map(of_columns));

@@ -1,8 +1,9 @@
-//! A table as it is at one moment: its files, and the rows of the log that are not in them yet.
+//! A consistent view of a table: its files, and the rows of the WAL that are not in them yet.
 //!
-//! What always holds: every row that was acknowledged before a snapshot was taken is in it once. The log is opened
-//! **before** the files are looked at: a record that is flushed in between is then in both, and the files' watermark
-//! says so; the other way round it could be in neither. What a snapshot names stays readable: log segments because
+//! Invariant: every row that was acknowledged before a snapshot was taken is in it once. The WAL is opened **before**
+//! the files are listed: a record that is flushed in between is then in both, and the files' watermark says so; in the
+//! opposite order it could be in neither. The data of a snapshot stays readable: WAL segments because they are held
+//! open, files because `vacuum` spares them for a while.
 //! they are held open, files because `vacuum` spares them for a while.
 
 use crate::codec::{CodecError, Decoder};
@@ -19,18 +20,18 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why a table cannot be read.
+/// The reason why a table cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The log cannot be read.
+    /// The WAL cannot be read.
     #[error(transparent)]
     Wal(#[from] WalError),
-    /// The table, or a file of it, cannot be read.
+    /// The table, or one of its files, cannot be read.
     #[error(transparent)]
     DeltaTables(#[from] DeltaError),
 }
 
-/// A table as it is at one moment.
+/// A consistent view of a table at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
     table: Table,
@@ -38,32 +39,33 @@ pub struct Snapshot {
     root: PathBuf,
     /// The files, with their partitions and statistics.
     pub files: Arc<Files>,
-    /// Everything in the log up to here is in the files.
+    /// All records of the WAL up to this sequence are in the files.
     flushed: u64,
-    /// The rows that are not in the files.
+    /// The WAL, which has the rows that are not in the files.
     log: Option<WalView>,
-    /// Nothing of the log after this sequence is seen: it is not acknowledged yet.
+    /// The newest visible sequence of the WAL. Later records are not acknowledged yet, and are not read.
     visible: u64,
 }
 
-/// How far a reader in another process may look into the write-ahead log. The process that writes it takes this before
-/// it passes a query on, so that the reader sees every acknowledged record and no other.
+/// The limit up to which a reader in another process may read the WAL. The process that writes the WAL determines it
+/// before it passes a query on, so that the reader sees every acknowledged record and no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizon {
     /// The newest acknowledged record.
     pub visible: u64,
-    /// For each table, by [`Table::ALL`], the record up to which everything is in its files.
+    /// For each table, by [`Table::ALL`], the sequence up to which all records are in its files.
     pub flushed: [u64; Table::ALL.len()],
 }
 
 impl Horizon {
-    /// Everything that is on the disk.
+    /// A limit that includes everything on disk.
     pub const ALL: Self = Self { visible: u64::MAX, flushed: [0; Table::ALL.len()] };
 
-    /// Everything that is acknowledged now.
+    /// Returns the limit that includes everything that is acknowledged now.
     #[must_use]
     pub fn now(delta: Option<&DeltaTables>, hot: &Hot) -> Self {
-        // The files first: what is flushed in between is then looked for in the log, and found in the files.
+        // The files come first: records that are flushed in between are then looked for in the WAL, and found in the
+        // files.
         let flushed = Table::ALL.map(|table| delta.map_or(0, |delta| delta.table(table).1));
         Self { visible: hot.ends().0.max(flushed.into_iter().max().unwrap_or_default()), flushed }
     }
@@ -72,17 +74,17 @@ impl Horizon {
 /// The result of reading the unflushed rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unflushed {
-    /// Of the log, as far as it was read.
+    /// The result for the WAL, as far as it was read.
     pub replay: Replay,
-    /// Records that are intact but could not be understood.
+    /// The number of records that are intact but could not be decoded.
     pub unreadable: u64,
 }
 
 impl Snapshot {
-    /// A table of a data directory that another process may be writing. Nothing in it is changed.
+    /// Takes a snapshot of a table in a data directory that another process may be writing. It changes nothing there.
     ///
     /// # Errors
-    /// When the log or the table cannot be read.
+    /// Fails when the WAL or the table cannot be read.
     pub fn read_only(
         table: Table,
         disk: &Arc<dyn Disk>,
@@ -92,10 +94,10 @@ impl Snapshot {
         Self::read_within(table, disk, directory, &reader, &Horizon::ALL)
     }
 
-    /// A table of a data directory that another process writes, as far as that process has acknowledged it.
+    /// Takes a snapshot of a table that another process writes, as far as that process has acknowledged it.
     ///
     /// # Errors
-    /// When the log or the table cannot be read.
+    /// Fails when the WAL or the table cannot be read.
     pub fn read_within(
         table: Table,
         disk: &Arc<dyn Disk>,
@@ -128,10 +130,10 @@ impl Snapshot {
         self.log.is_some()
     }
 
-    /// Hands out the rows of one file; of all columns, or of those that are named.
+    /// Passes on the rows of one file, with all columns or those that are named.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails when the file cannot be read.
     pub fn read_file(
         &self,
         file: &DataFile,
@@ -147,12 +149,12 @@ impl Snapshot {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Hands out the rows that are in no file yet, oldest first, with the current columns of the table.
+    /// Passes on the rows that are in no file yet, oldest first, with the current columns of the table.
     pub fn read_unflushed(&self, visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>) -> Unflushed {
         self.read_unflushed_after(0, &mut |_, batch| visit(batch))
     }
 
-    /// The same for what stands behind a record of the log; each batch comes with the sequence of its record.
+    /// Like `read_unflushed`, for the rows after a record of the WAL. Each batch comes with the sequence of its record.
     pub fn read_unflushed_after(
         &self,
         after: u64,
@@ -168,7 +170,7 @@ impl Snapshot {
                 }
                 let batch = decoders.record(record).and_then(|record| record.batch(self.table));
                 let is_wanted = self.hand_out(sequence, batch, visit, &mut found.unreadable);
-                // What follows the last visible record is not even looked at.
+                // Records after the last visible one are not even read.
                 if sequence == self.visible { ControlFlow::Break(()) } else { is_wanted }
             });
         }
@@ -201,10 +203,9 @@ pub struct Decoders {
 }
 
 impl Decoders {
-    /// A record, ready to be looked into.
+    /// Decodes a record.
     ///
-    /// # Errors
-    /// When its bytes, or those of its segment's preamble, are not laid out as such.
+    /// Fails when its bytes, or those of its segment's preamble, are not in the expected format.
     pub fn record(&mut self, record: Record) -> Result<BufferedRecord, CodecError> {
         let decoder = match &self.newest {
             Some((known, decoder)) if *known == record.preamble => Arc::clone(decoder),

@@ -1,11 +1,11 @@
-//! Before a table is opened: its newest commit, and what that needs, are looked at.
+//! Checks the newest commit of a table, and the files that it needs, before the table is opened.
 //!
-//! A commit is written so that a crash leaves it whole or not at all; a disk, a restored backup or a hasty hand can
-//! still leave one that is empty, torn, or names files that are not there. `deltalake` would read an empty one as a
-//! commit of nothing, and its rows would be gone without a word.
+//! A commit is written so that a crash leaves it complete or not at all. A disk, a restored backup or a careless person
+//! can still leave one that is empty, torn, or names files that do not exist. `deltalake` would read an empty one as a
+//! commit without changes, and its rows would be lost silently.
 //!
-//! What must always hold: nothing is deleted. Damaged files are moved to the folder `set-aside` of the data directory. Its rows
-//! come back from the log, or a checkpoint has them: the log is not released before one of them is certain.
+//! Invariant: nothing is deleted. Damaged files are moved to the folder `set-aside` of the data directory. Their rows
+//! come back from the WAL, or a checkpoint has them: the WAL is not released before one of the two is certain.
 
 use super::object_store::UNFINISHED;
 use super::parquet_file::{OpenFile, Texts};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The file that points to the newest checkpoint.
 pub(super) const POINTER: &str = "_last_checkpoint";
 
-/// The remedy for a file that only a backup has.
+/// The remedy for a file that exists only in a backup.
 const PUT_BACK: &str = "`faultline check` says more; put that file back from a backup";
 /// The remedy for several damaged commits.
 const PUT_BACK_OR_MOVE: &str = "put these files back from a backup; or, to go on without the rows that they added, move \
@@ -28,7 +28,7 @@ const PUT_BACK_OR_MOVE: &str = "put these files back from a backup; or, to go on
 /// The remedy for a damaged newest commit.
 const START: &str = "start the server once: it sets that file aside, and its rows come back from the log";
 
-/// The folder of a table, and the folder for damaged files.
+/// A table whose log is checked, and the folder for damaged files.
 pub(super) struct Examined<'e> {
     pub(super) disk: &'e dyn Disk,
     pub(super) table: Table,
@@ -37,12 +37,12 @@ pub(super) struct Examined<'e> {
     pub(super) now_ms: i64,
 }
 
-/// The files of a table's log, by their names.
+/// The files of a Delta log, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// The versions with a commit, ascending.
     pub(super) commits: Vec<u64>,
-    /// The versions with a checkpoint, and its name, ascending.
+    /// The versions with a checkpoint, and its file name, ascending.
     pub(super) checkpoints: Vec<(u64, String)>,
     pub(super) has_pointer: bool,
     pub(super) unfinished: Vec<String>,
@@ -73,12 +73,12 @@ impl Listing {
 pub(super) struct Commit {
     /// Paths and lengths of the files that it adds.
     pub(super) added: Vec<(String, u64)>,
-    /// Paths of the files that it takes out.
+    /// Paths of the files that it removes.
     pub(super) removed: Vec<String>,
 }
 
 impl Commit {
-    /// Reads a commit; says why it cannot be one.
+    /// Parses a commit. The error says why the bytes are not a valid commit.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         let mut commit = Self::default();
@@ -100,7 +100,7 @@ impl Commit {
 }
 
 impl Examined<'_> {
-    /// Looks the table's log through, and sets its newest version aside if that is bad. Gives back what was found bad.
+    /// Checks the table's log, and sets its newest version aside if that is damaged. Returns the damage that was found.
     pub(super) fn look_through(&self) -> Result<Vec<String>, DeltaError> {
         self.disk.create_dir_all(&self.root.join(LOG))?;
         let listing = Listing::of(self.disk, self.root)?;
@@ -131,8 +131,8 @@ impl Examined<'_> {
         versions.iter().any(|version| self.commit(*version).is_err())
     }
 
-    /// What is wrong with commits, all of it, and what to do. One that is the newest could be set aside; this is for the
-    /// others, whose rows have left the log.
+    /// Returns all damage of these commits with its remedy, if there is any. A damaged newest commit could be set
+    /// aside; this is for older ones, whose rows are no longer in the WAL.
     fn bad_commits(&self, versions: &[u64]) -> Option<DeltaError> {
         let bad: Vec<(u64, String)> =
             versions.iter().filter_map(|version| Some((*version, self.commit(*version).err()?))).collect();
@@ -147,7 +147,7 @@ impl Examined<'_> {
         Some(DeltaError::Damaged { table: self.table, path: self.commit_path(*first), why, remedy })
     }
 
-    /// Whether a commit is empty that is not the newest. (Of the newest, the log has the rows.)
+    /// Returns true if a commit other than the newest is empty. (The WAL still has the rows of the newest.)
     pub(super) fn has_hollow_commits(&self) -> bool {
         let Ok(files) = self.disk.list(&self.root.join(LOG)) else { return false };
         let base = files.iter().filter_map(|file| checkpoint::version(&file.name)).max();
@@ -170,7 +170,7 @@ impl Examined<'_> {
             listing.commits.iter().copied().filter(|version| Some(*version) > base).collect();
         let damage = self.bad_commits(&newer)?;
         match (damage, newer.split_last()) {
-            // A server mends that by itself.
+            // The server repairs that by itself when it starts.
             (DeltaError::Damaged { table, path, why, .. }, Some((_, earlier))) if !self.has_bad(earlier) => {
                 Some(DeltaError::Damaged { table, path, why, remedy: START })
             }
@@ -178,9 +178,9 @@ impl Examined<'_> {
         }
     }
 
-    /// The newest version is the one of a checkpoint, which holds all that its commit did. A commit that is bad or missing
-    /// is replaced by an empty one: only its number is needed. Files that are bad are a reason to go back one version, if
-    /// that one is whole.
+    /// Checks a newest version that has a checkpoint, which includes the changes of its commit. If the commit is
+    /// damaged or missing, an empty one replaces it, because only its number is needed. If its data files are damaged,
+    /// the table goes back one version, if that version is complete.
     fn newest_is_checkpoint(
         &self,
         listing: &Listing,
@@ -211,7 +211,8 @@ impl Examined<'_> {
         self.aside(POINTER, "it points there", found)
     }
 
-    /// Returns true if the version before a checkpoint can be read: its log exists, and so do the files that the commit removed.
+    /// Returns true if the version before a checkpoint can be read: its log exists, and so do the files that the commit
+    /// removed.
     fn can_go_back(&self, listing: &Listing, version: u64, commit: &Commit) -> bool {
         let earlier = listing.checkpoints.iter().rev().map(|(of, _)| *of).find(|of| *of < version);
         let first = earlier.map_or(0, |of| of + 1);
@@ -219,7 +220,7 @@ impl Examined<'_> {
         has_log && commit.removed.iter().all(|path| self.disk.open(&self.root.join(path)).is_ok())
     }
 
-    /// Writes a commit that does nothing, in place of one whose work a checkpoint holds.
+    /// Writes a commit without changes, in place of a commit whose changes a checkpoint includes.
     fn replace(&self, version: u64) -> Result<(), DeltaError> {
         let info = json!({"commitInfo": {
             "timestamp": self.now_ms,
@@ -233,7 +234,7 @@ impl Examined<'_> {
         Ok(self.disk.sync_dir(&self.root.join(LOG))?)
     }
 
-    /// The newest checkpoint that can be read; those that cannot are set aside.
+    /// Returns the newest checkpoint that can be read, and sets aside newer ones that cannot.
     fn newest_checkpoint(
         &self,
         listing: &Listing,
@@ -274,7 +275,7 @@ impl Examined<'_> {
         if rows > 0 { Ok(()) } else { Err("it is empty".to_owned()) }
     }
 
-    /// Versions are without a gap, from the checkpoint or from the beginning.
+    /// Checks that versions have no gap since the checkpoint, or since the beginning.
     fn versions_follow(&self, listing: &Listing, base: Option<u64>) -> Result<(), DeltaError> {
         let since = listing.commits.iter().copied().filter(|version| Some(*version) > base);
         match (base.map_or(0, |base| base + 1)..).zip(since).find(|(expected, version)| expected != version) {
@@ -290,7 +291,7 @@ impl Examined<'_> {
         Commit::parse(&bytes.map_err(|error| format!("it cannot be read: {error}"))?)
     }
 
-    /// The newest commit, and the files that it adds.
+    /// Checks the newest commit, and the files that it adds.
     fn newest_commit(&self, version: u64) -> Result<(), String> {
         self.added_files(&self.commit(version)?)
     }
@@ -299,7 +300,7 @@ impl Examined<'_> {
         commit.added.iter().try_for_each(|(path, bytes)| self.data_file(path, *bytes).map(drop))
     }
 
-    /// A file that a commit adds: its length, and its footer.
+    /// Checks the length and the footer of a file that a commit adds, and returns it.
     pub(super) fn data_file(&self, path: &str, bytes: u64) -> Result<OpenFile, String> {
         let whole = self.root.join(path);
         let length = self
@@ -314,7 +315,7 @@ impl Examined<'_> {
             .map_err(|error| format!("the file {path} cannot be read: {error}"))
     }
 
-    /// Moves a file of the log out of the way, durably. One that is not there needs no moving.
+    /// Moves a file of the log to the set-aside folder, durably. It does nothing if the file does not exist.
     fn aside(&self, name: &str, why: &str, found: &mut Vec<String>) -> Result<(), DeltaError> {
         let from = self.log_file(name);
         if self.disk.open(&from).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -349,7 +350,7 @@ impl Examined<'_> {
     }
 }
 
-/// The version that a commit makes.
+/// Returns the version that a commit file creates.
 fn version_of(name: &str) -> Option<u64> {
     name.strip_suffix(".json").and_then(|name| name.parse().ok())
 }

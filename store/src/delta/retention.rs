@@ -1,8 +1,8 @@
-//! Retention: files that are too old or too many leave the tables, the oldest first.
+//! Retention: removes files that are too old or exceed the size limit from the tables, the oldest first.
 //!
-//! A file is as old as the later of two times: the end of the day of its rows, and when its rows were stored. So an
-//! archive of last year's logs that is loaded today is kept for the whole age from today on, and what is live is not
-//! kept a moment longer for it.
+//! The age of a file counts from the later of two times: the end of the day of its rows, and the time when its rows
+//! were stored. So an archive of last year's logs that is loaded today is kept for the whole retention age from today
+//! on, and live data is not kept longer because of it.
 
 use super::files::{DataFile, Files, date_of};
 use super::layout;
@@ -14,22 +14,22 @@ use std::time::Duration;
 /// The age and the size up to which a table is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Days that ended, and were stored, longer ago than this are removed.
+    /// The age from which days are removed, counted from the end of the day or from the time when it was stored.
     pub age: Option<Duration>,
-    /// The oldest files are removed until there are no more bytes than this.
+    /// The size to which a table is reduced by removing the oldest files.
     pub bytes: Option<u64>,
 }
 
 /// The data that retention has removed from a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expired {
-    /// Files.
+    /// The number of removed files.
     pub files: u64,
-    /// Rows in them.
+    /// The number of rows in them.
     pub rows: u64,
-    /// Bytes of them.
+    /// The number of bytes in them.
     pub bytes: u64,
-    /// Days that rows were removed from.
+    /// The number of days from which rows were removed.
     pub days: u64,
 }
 
@@ -42,17 +42,17 @@ impl std::ops::AddAssign for Expired {
     }
 }
 
-/// The files that are to be removed, and why.
+/// The files that are to be removed, with the reason.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    /// All of them, the oldest first.
+    /// The files, oldest first.
     pub(super) files: Vec<Arc<DataFile>>,
-    /// The number of files that are too old; the others were removed because of the size.
+    /// The number of files that are too old. The others are removed because of the size.
     pub(super) too_old: u64,
 }
 
 impl Leaving {
-    /// Counts them, and says in the log what leaves.
+    /// Returns the totals, and logs the files that are removed.
     pub(super) fn told(&self, table: &'static str) -> Expired {
         let days: BTreeSet<i32> = self.files.iter().map(|file| file.day).collect();
         let expired = Expired {
@@ -76,7 +76,7 @@ impl Leaving {
     }
 }
 
-/// The files that are to be removed.
+/// Returns the files that are to be removed.
 pub(super) fn leaving(files: &Files, retention: Retention, now_us: i64) -> Leaving {
     let time = layout::of(files.table).time;
     let end_of_day = |file: &DataFile| (i64::from(file.day) + 1).saturating_mul(DAY_US);
@@ -143,8 +143,8 @@ mod tests {
         assert_eq!(gone(&of, bytes(0), 13), ["1", "2", "0"]);
     }
 
-    /// An archive is kept for the whole age from when it was stored; and when room has to be made, it is not the first
-    /// to go, but has its place by that time.
+    /// An archive is kept for the whole age from the time when it was stored. When the size limit removes files, the
+    /// archive is not removed first, but in the order of that time.
     #[test]
     fn what_was_stored_late_is_kept_from_then_on() {
         let mut archive = files(&[(10, 1), (500, 1), (900, 1)]);

@@ -1,7 +1,7 @@
-//! The schema of a Delta table, and how one that an older version wrote gets new columns.
+//! The schema of a Delta table, and the addition of new columns to a table of an older version.
 //!
-//! What always holds: columns are only added, and an added one may be null, so that files and log records without
-//! it can be read. Columns of a newer version stay in the table; we write nothing into them.
+//! Invariants: columns are only added, and an added column is nullable, so that files and WAL records without it can be
+//! read. Columns of a newer version stay in the table; this version writes nothing into them.
 
 use super::layout;
 use crate::schema::Table;
@@ -16,13 +16,13 @@ use deltalake_core::table::state::DeltaTableState;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How long files that left the table are remembered in its log. Every checkpoint names them, so not for long; one that
-/// is forgotten before it is gone is cleared away as a file that no commit names.
+/// The time for which the Delta log names files that were removed. Every checkpoint names them, so the time is short; a
+/// file that is forgotten before it is deleted is cleaned up as a file that no commit names.
 const REMOVED_FOR: &str = "interval 2 hours";
-/// How long old versions of a table can be read.
+/// The time for which old versions of a table can be read.
 const VERSIONS_FOR: &str = "interval 1 days";
 
-/// The columns, each with the sentence that explains it.
+/// Returns the columns, each with its description.
 pub(super) fn columns(table: Table) -> Result<Vec<StructField>, ArrowError> {
     let schema = layout::table_schema(table);
     let about = |name: &str| table.columns().iter().find(|column| column.name == name).map(|c| c.about);
@@ -34,7 +34,7 @@ pub(super) fn columns(table: Table) -> Result<Vec<StructField>, ArrowError> {
     schema.fields().iter().map(field).collect()
 }
 
-/// The metadata of a table.
+/// Returns the configuration of a table.
 pub(super) fn configuration(table: Table) -> HashMap<String, Option<String>> {
     HashMap::from([
         // Otherwise statistics would stop at the first 32 columns.
@@ -44,7 +44,7 @@ pub(super) fn configuration(table: Table) -> HashMap<String, Option<String>> {
     ])
 }
 
-/// The table's metadata with the columns that it lacks; `None` when it has them all.
+/// Returns the table's metadata with the columns that it lacks, or `None` when it has them all.
 pub(super) fn new_columns(
     table: Table,
     state: &DeltaTableState,
@@ -72,10 +72,10 @@ pub(super) fn operation(table: Table) -> Result<DeltaOperation, ArrowError> {
     Ok(DeltaOperation::AddColumn { fields: columns(table)? })
 }
 
-/// A batch of an older version, or of a newer one, with exactly the columns of a schema.
+/// Converts a batch of an older or newer version to exactly the columns of a schema.
 ///
 /// # Errors
-/// When a column has another type, or one that may not be null is missing.
+/// Fails when a column has another type, or when a column that must not be null is missing.
 pub fn adapted(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     if batch.schema_ref() == schema {
         return Ok(batch);

@@ -1,10 +1,10 @@
-//! Rows of many records, sorted, and cut into days.
+//! Sorts the rows of many records, and splits them by day.
 //!
-//! Names and words come as dictionaries, a few hundred values for a hundred thousand rows: they are ranked once,
-//! and rows are compared by small numbers. Every row is copied once, when the sorted columns are put together.
+//! Names and words are dictionaries with a few hundred values for a hundred thousand rows: the values are ranked once,
+//! and rows are compared by small numbers. Every row is copied once, when the sorted columns are built.
 //!
-//! What always holds: every row that goes in comes out once, with its day; rows of a table that is
-//! summed may be added up with others that agree in everything but their numbers.
+//! Invariant: every row that goes in comes out once, with its day. Rows of a table that is summed may be added up with
+//! others that agree in everything except their numbers.
 
 use super::aggregate::added_up;
 use super::layout::Layout;
@@ -16,12 +16,12 @@ use arrow::error::ArrowError;
 use hashbrown::HashMap;
 use std::ops::Range;
 
-/// Microseconds of a day.
+/// The number of microseconds in a day.
 pub const DAY_US: i64 = 86_400_000_000;
-/// 0001-01-01 and 9999-12-31: beyond these, dates cannot be written as others read them.
+/// The first and the last day that dates can have for other programs: 0001-01-01 and 9999-12-31.
 const FIRST_DAY: i32 = -719_162;
 const LAST_DAY: i32 = 2_932_896;
-/// The day, seven names, and a time in two halves: the longest order of ours.
+/// The length of the longest sort key: the day, seven names, and a time in two halves.
 const WORDS: usize = 10;
 
 /// The rows of many batches, sorted by day and then in the order of their table.
@@ -43,22 +43,22 @@ impl<'b> Sorted<'b> {
     /// Sorts the batches of a table, all with its current schema.
     ///
     /// # Errors
-    /// When a batch does not have the table's schema.
+    /// Fails when a batch does not have the table's schema.
     pub fn new(table: Table, batches: &'b [RecordBatch]) -> Result<Self, ArrowError> {
         Ok(Self { table, batches, rows: sorted_rows(super::layout::of(table), batches)? })
     }
 
-    /// The days, the oldest first, each with the places of its rows.
+    /// Returns the days, oldest first, each with the positions of its rows.
     #[must_use]
     pub fn days(&self) -> Vec<(i32, Range<usize>)> {
         let day = |range: &Range<usize>| self.rows[range.start].key[0].cast_signed() ^ i32::MIN;
         runs(&self.rows, |row| row.key[0]).into_iter().map(|range| (day(&range), range)).collect()
     }
 
-    /// The rows at some places, put together.
+    /// Builds a batch of the rows at some positions.
     ///
     /// # Errors
-    /// When a column would be too long for Arrow.
+    /// Fails when a column would be too long for Arrow.
     pub fn gather(&self, places: Range<usize>) -> Result<RecordBatch, ArrowError> {
         let layout = super::layout::of(self.table);
         let columns = gathered(self.batches, &self.rows[places])?;
@@ -95,17 +95,17 @@ fn times<'b>(batches: &'b [RecordBatch], name: &str) -> Result<Vec<&'b [i64]>, A
     batches.iter().map(|batch| times(batch).ok_or_else(|| no_column(name))).collect()
 }
 
-/// The day of a time; one that no calendar holds goes with the nearest that a calendar does.
+/// Returns the day of a time. A time outside of the calendar is assigned to the nearest day.
 pub(super) fn day_of(time: i64) -> i32 {
     let day = time.div_euclid(DAY_US).clamp(FIRST_DAY.into(), LAST_DAY.into());
     i32::try_from(day).unwrap_or_default()
 }
 
-/// The day first of all, and the time where the order has it.
+/// Puts the day at the start of the sort key, and the time at its position in the sort order.
 fn set_times(rows: &mut [Row], times: &[&[i64]], word: usize) {
     for row in rows {
         let time = times[row.batch as usize][row.row as usize];
-        // Flipped, so that what is before 1970 comes first among unsigned numbers, too.
+        // The sign bit is flipped, so that times before 1970 come first among unsigned numbers, too.
         let flipped = (time ^ i64::MIN).cast_unsigned();
         row.key[0] = (day_of(time) ^ i32::MIN).cast_unsigned();
         row.key[word] = (flipped >> 32) as u32;
@@ -119,7 +119,7 @@ fn set_ranks(rows: &mut [Row], ranks: &[Vec<u32>], word: usize) {
     }
 }
 
-/// For each batch and row, the place of its name among all names in order; 0 for none.
+/// Returns for each batch and row the rank of its name among all names; 0 for none.
 fn ranks(batches: &[RecordBatch], name: &str) -> Result<Vec<Vec<u32>>, ArrowError> {
     let columns: Vec<Names<'_>> = batches
         .iter()
@@ -164,7 +164,7 @@ impl<'b> Names<'b> {
     }
 }
 
-/// The stretches of rows that agree in something.
+/// Returns the ranges of rows that agree in a property.
 fn runs<T: PartialEq>(rows: &[Row], of: impl Fn(&Row) -> T) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut begin = 0;
@@ -177,7 +177,7 @@ fn runs<T: PartialEq>(rows: &[Row], of: impl Fn(&Row) -> T) -> Vec<Range<usize>>
     runs
 }
 
-/// All columns, in the order of the rows.
+/// Returns all columns, in the order of the rows.
 fn gathered(batches: &[RecordBatch], rows: &[Row]) -> Result<Vec<ArrayRef>, ArrowError> {
     let places = places(rows);
     (0..columns(batches)).map(|column| gather(batches, column, &places)).collect()

@@ -1,7 +1,7 @@
 //! The statistics of a file in the Delta log: rows, minima, maxima and nulls.
 //!
-//! What must always hold: no value in the file is below the minimum or above the maximum. Times stand there in
-//! milliseconds, as others write them, so they are rounded away from the values between.
+//! Invariant: no value in the file is below the minimum or above the maximum. The Delta log has times in milliseconds,
+//! as other programs write them, so minima are rounded down and maxima are rounded up.
 
 use super::layout::{self, Layout};
 use crate::schema::Table;
@@ -17,16 +17,16 @@ use serde_json::{Map, Value};
 pub struct Statistics {
     /// The number of rows.
     pub num_records: u64,
-    /// For some columns, a lower bound of their values.
+    /// The lower bounds of the values of some columns.
     pub min_values: Map<String, Value>,
-    /// For some columns, an upper bound of their values.
+    /// The upper bounds of the values of some columns.
     pub max_values: Map<String, Value>,
-    /// For some columns, how many values are null.
+    /// The number of null values in some columns.
     pub null_count: Map<String, Value>,
 }
 
 impl Statistics {
-    /// Reads them from the footer of a file.
+    /// Reads the statistics from the footer of a file.
     #[must_use]
     pub fn of_file(table: Table, footer: &ParquetMetaData) -> Self {
         let layout: &Layout = layout::of(table);
@@ -49,19 +49,19 @@ impl Statistics {
         statistics
     }
 
-    /// Reads them from a table's log; nothing is known if they are not there.
+    /// Parses the statistics from a Delta log. They are empty if the text is not valid.
     #[must_use]
     pub fn from_json(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// As they stand in a table's log.
+    /// Returns the statistics in the format of the Delta log.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The bounds of a column of times, in microseconds since 1970.
+    /// Returns the bounds of a column of times, in microseconds since 1970.
     #[must_use]
     pub fn times(&self, column: &str) -> Option<(i64, i64)> {
         let time = |values: &Map<String, Value>| classifier::time::parse(values.get(column)?.as_str()?);
@@ -88,7 +88,7 @@ enum Bound {
 }
 
 impl Bounds {
-    /// `None` when a row group does not say: then nothing is known of the file.
+    /// Returns `None` when a row group has no statistics, because then nothing is known about the file.
     fn of_column(name: &str, groups: &[RowGroupMetaData]) -> Option<Self> {
         let mut bounds = Self::default();
         for group in groups {
@@ -96,7 +96,7 @@ impl Bounds {
             let found = column.statistics()?;
             let nulls = found.null_count_opt()?;
             bounds.nulls += nulls;
-            // A row group of nulls has no bounds, and needs none.
+            // A row group that has only nulls has no bounds, and needs none.
             if nulls < group.num_rows().unsigned_abs() {
                 let (low, high) = Bound::both(found)?;
                 bounds.low = Some(match bounds.low.take() {

@@ -1,13 +1,14 @@
 //! One Delta table: opening it, and committing to it.
 //!
-//! What always holds:
-//! - One commit at a time, each whole or not at all, and durable when it is answered (`object_store`).
-//! - **The log's watermark goes with the rows**: a commit of flushed rows carries, as the application transaction, the
-//!   highest sequence of the log that is in the table from then on. It is read before flushing; what it covers is
-//!   not flushed again.
-//! - A commit that fails may have happened. So nothing that it names is deleted; the table is loaded anew, and looked
-//!   at.
-//! - `deltalake` writes no checkpoint and cleans nothing up: that is done by us, durably, in `checkpoint`.
+//! Invariants:
+//! - There is one commit at a time. It happens completely or not at all, and is durable when the call returns
+//!   (`object_store`).
+//! - **The WAL's watermark is committed with the rows**: a commit of flushed rows carries, as the application
+//!   transaction, the highest WAL sequence that is in the table from then on. It is read before flushing; records that
+//!   it covers are not flushed again.
+//! - A commit that fails may still have happened. So none of its files is deleted before the table has been loaded
+//!   again and checked.
+//! - `deltalake` writes no checkpoints and cleans nothing up; `checkpoint` does both, durably.
 
 use super::files::{DataFile, Files};
 use super::layout;
@@ -31,7 +32,7 @@ use tokio::runtime::Handle;
 /// The interval at which a table's folder is searched for files that no commit names.
 const SWEEP_MS: i64 = 60 * 60 * 1000;
 
-/// Whose transactions these are.
+/// The application name of the watermark transactions.
 pub(super) const APPLICATION: &str = "faultline";
 
 /// The changes of a commit.
@@ -41,11 +42,11 @@ pub(super) struct Change {
     pub(super) removed: Vec<Arc<DataFile>>,
     /// The new watermark, when rows were flushed.
     pub(super) flushed: Option<u64>,
-    /// Rows are only moved from file to file.
+    /// True if rows are only moved from file to file.
     pub(super) is_rearrangement: bool,
 }
 
-/// One Delta table of ours.
+/// One Delta table of the store.
 #[derive(Debug)]
 pub(super) struct StoredTable {
     pub(super) table: Table,
@@ -57,32 +58,32 @@ pub(super) struct StoredTable {
     current: RwLock<Arc<Files>>,
     /// Versions that readers have seen, and may still be reading.
     shown: Mutex<Vec<Weak<Files>>>,
-    /// When the folder was last looked through for files that no commit names, in milliseconds since 1970.
+    /// The time when the folder was last searched for files that no commit names, in milliseconds since 1970.
     swept_ms: AtomicI64,
 }
 
 #[derive(Debug)]
 struct State {
     delta: DeltaTable,
-    /// A commit failed, and it is not known whether it happened.
+    /// True if a commit failed and it is not known whether it happened.
     is_doubtful: bool,
-    /// Files that were taken out of the table, as far as they may still be on disk.
+    /// Files that were removed from the table and may still be on disk.
     removed: HashMap<String, Removed>,
     /// The version of the newest checkpoint, as far as this process knows.
     checkpointed: Option<u64>,
 }
 
-/// A file that was taken out of its table.
+/// A file that was removed from its table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Removed {
-    /// When, in milliseconds since 1970.
+    /// The time of the removal, in milliseconds since 1970.
     pub(super) at_ms: i64,
-    /// A checkpoint says so, too.
+    /// True if a checkpoint includes the removal.
     pub(super) is_checkpointed: bool,
 }
 
 impl StoredTable {
-    /// Opens a table whose log was looked through; makes it if it is not there.
+    /// Opens a table whose log was checked, and creates it if it does not exist.
     pub(super) fn open(
         table: Table,
         disk: Arc<dyn Disk>,
@@ -109,7 +110,7 @@ impl StoredTable {
         Ok(Self { table, disk, root, runtime, state, current, shown, swept_ms: AtomicI64::new(0) })
     }
 
-    /// The table as readers see it now.
+    /// Returns the version that readers see now.
     pub(super) fn files(&self) -> Arc<Files> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -121,8 +122,8 @@ impl StoredTable {
     /// Commits a change. When this returns, it is durable and readers see it.
     ///
     /// # Errors
-    /// It did not happen; or, when the disk cannot be read any more either, that is not known, and is found out before
-    /// the next commit.
+    /// Fails when the commit did not happen. If the disk cannot be read either, it may have happened; that is found out
+    /// before the next commit.
     pub(super) fn commit(&self, change: &Change, now_ms: i64) -> Result<(), DeltaError> {
         let mut state = self.state();
         self.resolve(&mut state)?;
@@ -143,7 +144,7 @@ impl StoredTable {
             if self.has_happened(change) {
                 return Ok(());
             }
-            // Only now, when the table was read anew and does not name them.
+            // They are removed only now, because the table was loaded again and does not name them.
             self.discard(&change.added);
             return Err(error.into());
         }
@@ -159,19 +160,19 @@ impl StoredTable {
         Ok(())
     }
 
-    /// Finds out what became of a commit that failed, if one did. To be called before the watermark is read.
+    /// Finds out whether a failed commit happened, if there was one. It must be called before the watermark is read.
     pub(super) fn settle(&self) -> Result<(), DeltaError> {
         self.resolve(&mut self.state())
     }
 
-    /// Removes files that no commit names. What cannot be removed now is removed by `vacuum`.
+    /// Removes files that no commit names. Files that cannot be removed now are removed by `vacuum`.
     pub(super) fn discard(&self, files: &[DataFile]) {
         for file in files {
             drop(self.disk.remove(&self.root.join(&file.path)));
         }
     }
 
-    /// Finds out what became of a commit that failed.
+    /// Finds out whether a failed commit happened.
     fn resolve(&self, state: &mut State) -> Result<(), DeltaError> {
         if !state.is_doubtful {
             return Ok(());
@@ -184,14 +185,15 @@ impl StoredTable {
             let removed = tombstones(&delta).await?;
             Ok::<_, DeltaTableError>((delta, files, removed))
         })?;
-        // It may be there and yet not be durable.
+        // The commit may exist without being durable yet.
         self.disk.sync_dir(&self.root.join(LOG)).map_err(DeltaError::Disk)?;
         *state = State { delta, is_doubtful: false, removed, checkpointed: None };
         self.show(files);
         Ok(())
     }
 
-    /// Whether the table shows this change already. File names are never used twice, so one tells for all.
+    /// Returns true if the table already includes this change. File names are never reused, so one file is enough to
+    /// tell.
     fn has_happened(&self, change: &Change) -> bool {
         let files = self.files();
         let is_there = |path: &str| files.files.iter().any(|file| file.path == path);
@@ -210,19 +212,19 @@ impl StoredTable {
         shown.push(Arc::downgrade(&before));
     }
 
-    /// The files that somebody in this process may be reading, or be about to.
+    /// Returns the files that this process may be reading, or may be about to read.
     pub(super) fn held_paths(&self) -> HashSet<String> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let held: Vec<Arc<Files>> = shown.iter().filter_map(Weak::upgrade).chain([self.files()]).collect();
         held.iter().flat_map(|files| &files.files).map(|file| file.path.clone()).collect()
     }
 
-    /// Files that were taken out of the table, as far as they may still be on disk.
+    /// Returns the files that were removed from the table and may still be on disk.
     pub(super) fn removed(&self) -> HashMap<String, Removed> {
         self.state().removed.clone()
     }
 
-    /// A checkpoint of the table as it is has become durable.
+    /// Records that a checkpoint of the current version has become durable.
     pub(super) fn is_checkpointed(&self) {
         let mut state = self.state();
         let version = state.delta.version();
@@ -239,7 +241,7 @@ impl StoredTable {
         version - state.checkpointed.unwrap_or_default().min(version)
     }
 
-    /// Forgets files that were taken out of the table and are gone from the disk.
+    /// Forgets removed files that no longer exist on disk.
     pub(super) fn forget_removed(&self, is_gone: impl Fn(&str, &Removed) -> bool) {
         self.state().removed.retain(|path, removed| !is_gone(path, removed));
     }
@@ -253,7 +255,7 @@ impl StoredTable {
         is_due
     }
 
-    /// Does something to the table's log while nobody commits.
+    /// Works on the table's log while no commit can happen.
     pub(super) fn with_log<T>(
         &self,
         work: impl AsyncFnOnce(&DeltaTable) -> Result<T, DeltaTableError>,
@@ -264,10 +266,10 @@ impl StoredTable {
     }
 }
 
-/// The folder of a table's log.
+/// The folder of the Delta log.
 pub(super) const LOG: &str = "_delta_log";
 
-/// The log of a table in a folder. The folder is the root of its store, whatever it is called on the machine.
+/// Returns the log store of a table. The table's folder is the root of the store, so its name does not matter.
 pub(super) fn log_store(disk: &Arc<dyn Disk>, root: &Path) -> Result<LogStoreRef, DeltaTableError> {
     let store = Arc::new(FolderStore::new(Arc::clone(disk), root));
     logstore_with(store, &ensure_table_uri("memory:///")?, StorageConfig::default())
@@ -288,7 +290,7 @@ async fn create(table: Table, store: LogStoreRef) -> Result<(), DeltaTableError>
     created.await.map(drop)
 }
 
-/// One attempt: nobody else writes, so a version that exists already is a commit of ours in doubt.
+/// Makes one attempt to commit. Nobody else writes, so an existing version is a doubtful commit of this process.
 async fn commit(
     delta: &DeltaTable,
     actions: Vec<Action>,

@@ -1,7 +1,7 @@
 //! Tests of one table as a whole, on a disk that can lose its power, fail and be tampered with.
 //!
-//! `Bench` is a table with a log behind it: records are numbered and kept, as the write-ahead log keeps them, so that
-//! after a crash the rest can be flushed again.
+//! `Bench` is a table with a WAL behind it: records are numbered and kept, as the WAL keeps them, so that after a crash
+//! the rest can be flushed again.
 
 use super::files::Files;
 use super::maintenance::{self, Kept};
@@ -30,7 +30,7 @@ mod damage;
 mod merging;
 mod readers;
 
-/// One for all tests: threads are what they need least.
+/// The runtime that all tests share, so that they do not start more threads than needed.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| runtime().unwrap());
 const ROOT: &str = "/data/tables/t";
 const SET_ASIDE: &str = "/data/set-aside";
@@ -38,7 +38,7 @@ const SET_ASIDE: &str = "/data/set-aside";
 const NOW: i64 = 1_794_787_200_000_000;
 const DAY: i64 = 86_400_000_000;
 
-/// A record of the log with rows of one table. Rows are told apart by `line` or by `minute`.
+/// Returns a record with rows of one table. Rows are identified by `line` or by `minute`.
 fn record(table: Table, sequence: u64, rows: &[(i64, i64)]) -> Arc<BufferedRecord> {
     let mut bytes = Vec::new();
     let batch = match table {
@@ -89,7 +89,7 @@ fn traffic(rows: &[(i64, i64)]) -> RecordBatch {
     into.finish().unwrap()
 }
 
-/// A table on a disk, and what it is looked after with.
+/// A table on a disk, with the state that its maintenance needs.
 struct Bench {
     table: StoredTable,
     grace: Duration,
@@ -125,13 +125,13 @@ impl Bench {
         self.table.files()
     }
 
-    /// Everything that the files of the table hold: how often each number is there.
+    /// Returns how often each number occurs in the files of the table.
     fn rows(&self) -> BTreeMap<i64, i64> {
         rows_of(&*self.table.disk, &self.files())
     }
 }
 
-/// By `line`, or by `calls` added up over the minute: how often, or how much.
+/// Returns the number of rows by `line`, or the sum of `calls` by minute.
 fn rows_of(disk: &dyn Disk, files: &Files) -> BTreeMap<i64, i64> {
     let mut found = BTreeMap::new();
     for file in &files.files {

@@ -1,9 +1,9 @@
-//! Files that no table names any more leave the disk, when nobody can be reading them.
+//! Deletes files that no table names any more, when nobody can be reading them.
 //!
-//! What always holds: a file goes only when no snapshot in this process holds it; when it was taken out of the table
-//! so long ago that other processes have ended their reading; and when a checkpoint says that it is out, so that a
-//! newest commit that turns out to be damaged does not bring back a file that is gone. A file that no commit ever
-//! named goes when it is so old that nobody can be about to commit it.
+//! Invariants: a removed file is deleted only when no snapshot in this process holds it, when it was removed so long
+//! ago that other processes have finished reading, and when a checkpoint includes the removal, so that a damaged newest
+//! commit cannot bring back a file that is gone. A file that no commit ever named is deleted when it is so old that no
+//! commit can be about to name it.
 
 use super::table::{Removed, StoredTable};
 use super::{DeltaError, layout};
@@ -15,13 +15,14 @@ const ORPHANS_MS: i64 = 24 * 60 * 60 * 1000;
 /// The deleted files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Vacuumed {
-    /// Files.
+    /// The number of deleted files.
     pub files: u64,
-    /// Their bytes.
+    /// The number of deleted bytes.
     pub bytes: u64,
 }
 
-/// Returns none if no removed file may leave the disk yet, and else whether all that may are in a checkpoint.
+/// Returns `None` if no removed file may be deleted yet, and else whether a checkpoint includes all removals that are
+/// due.
 pub(super) fn leavers(table: &StoredTable, grace_ms: i64, now_ms: i64) -> Option<bool> {
     let removed = table.removed();
     let mut leavers = removed.values().filter(|removed| removed.at_ms + grace_ms <= now_ms).peekable();
@@ -29,7 +30,7 @@ pub(super) fn leavers(table: &StoredTable, grace_ms: i64, now_ms: i64) -> Option
     Some(leavers.all(|removed| removed.is_checkpointed))
 }
 
-/// Removes what may go.
+/// Deletes the files that may be deleted.
 pub(super) fn vacuum(table: &StoredTable, grace_ms: i64, now_ms: i64) -> Result<Vacuumed, DeltaError> {
     let (removed, held) = (table.removed(), table.held_paths());
     let has_left = |removed: &Removed| removed.is_checkpointed && removed.at_ms + grace_ms <= now_ms;
@@ -57,12 +58,12 @@ pub(super) fn vacuum(table: &StoredTable, grace_ms: i64, now_ms: i64) -> Result<
             remove_folder(table, &folder)?;
         }
     }
-    // Also those that were gone before.
+    // This includes files that were already gone.
     table.forget_removed(|path, removed| has_left(removed) && !held.contains(path));
     Ok(vacuumed)
 }
 
-/// A file may be on its way into it: then it stays.
+/// Removes a folder, unless a new file is in it.
 fn remove_folder(table: &StoredTable, folder: &str) -> Result<(), DeltaError> {
     match table.disk.remove_folder(&table.root.join(folder)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// The number of bytes that are given up around a place that cannot be read.
+/// The number of bytes that are skipped around a position that cannot be read.
 const BAD_BLOCK: usize = 4096;
-/// What stands for it. Not zeros: those mean that nothing was written there.
+/// The byte that fills such a block. It is not zero, because zeros mean that nothing was written there.
 const BAD_BYTE: u8 = 0xff;
 /// The alignment that Arrow expects of its buffers.
 const ALIGN: usize = 64;
@@ -56,7 +56,8 @@ impl Disk for RealDisk {
     fn create(&self, path: &Path, preallocate: u64) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, preallocate.max(1)) {
-            // The file then grows as it is written, and the disk may fill up in the middle of it: slower, not wrong.
+            // The file then grows as it is written, and the disk may become full in the middle of it. That is slower
+            // but correct.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }
@@ -107,7 +108,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// The entries of a folder, except those that were removed while it was read.
+/// Returns the entries of a folder, except those that were removed while it was read.
 fn entries(folder: &Path) -> io::Result<Vec<(String, fs::Metadata)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -139,7 +140,7 @@ impl DiskRead for RealRead {
     }
 
     fn read(&self, limit: u64) -> io::Result<Buffer> {
-        // It may have grown since, or have been trimmed.
+        // The file may have grown or have been truncated since it was opened.
         let length = usize::try_from(self.file.metadata()?.len().min(limit)).unwrap_or(usize::MAX);
         if let Ok(whole) = read_whole(&self.file, length) {
             return Ok(whole);
@@ -160,7 +161,7 @@ struct RealFile {
 
 impl DiskFile for RealFile {
     fn append(&mut self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
-        // An empty part at the front would look like a disk that takes nothing.
+        // An empty part at the front would look like a disk that accepts no data.
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
             match self.file.write_vectored(parts) {
@@ -178,8 +179,8 @@ impl DiskFile for RealFile {
     }
 }
 
-/// The first `length` bytes of a file. A vector takes them without being zeroed first, which is worth a tenth of the
-/// time, but begins anywhere: so it gets a few bytes before them.
+/// Reads the first `length` bytes of a file. A vector can be filled without being zeroed first, which saves a tenth of
+/// the time, but its start is not aligned: so a few bytes before the data are left unused.
 fn read_whole(mut file: &File, length: usize) -> io::Result<Buffer> {
     let mut bytes: Vec<u8> = Vec::with_capacity(length + ALIGN);
     let begin = bytes.as_ptr().align_offset(ALIGN).min(ALIGN);
@@ -190,10 +191,10 @@ fn read_whole(mut file: &File, length: usize) -> io::Result<Buffer> {
     Ok(Buffer::from_vec(bytes).slice(begin))
 }
 
-/// Fills `into` from the start of a file, and steps over the blocks that cannot be read.
+/// Fills `into` from the start of a file, and skips blocks that cannot be read.
 fn read_around(into: &mut [u8], mut read_at: impl FnMut(&mut [u8], u64) -> io::Result<usize>) {
     let mut at = 0;
-    // Whole at first; block by block once something failed.
+    // It reads everything at once, and only after a failure block by block.
     let mut step = usize::MAX;
     while at < into.len() {
         let end = if step == usize::MAX { into.len() } else { into.len().min(at + step) };
@@ -224,7 +225,7 @@ mod tests {
             let mut into = vec![0; file.len()];
             read_around(&mut into, |part, offset| {
                 let offset = offset as usize;
-                // As the kernel does it: what lies before the bad sector is read, and then it fails.
+                // This is what a kernel does: it reads the bytes before the bad sector, and then it fails.
                 let sector = bad / 512 * 512;
                 let end =
                     if offset <= sector { sector.min(offset + part.len()) } else { offset + part.len() };

@@ -1,8 +1,8 @@
-//! A disk that can lose its power, fill up and fail.
+//! A simulated disk that can lose its power, fill up and fail.
 //!
-//! It keeps apart what programs see and what has reached the platter. A power loss keeps any subset of the 512-byte
-//! sectors, lengths and names that were not synced. A failed sync does the same, and forgets that they were not: the
-//! next sync says yes without them, as kernels do.
+//! It keeps the data that programs see apart from the data that has reached the platter. A power loss keeps any subset
+//! of the 512-byte sectors, lengths and names that were not synced. A failed sync does the same, and forgets that they
+//! were not synced: the next sync succeeds without them, as with real kernels.
 use crate::disk::{Disk, DiskFile, DiskRead, Listed};
 use arrow::buffer::{Buffer, MutableBuffer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ struct Inode {
     seen: Vec<u8>,
     platter: Vec<u8>,
     dirty: BTreeSet<usize>,
-    /// The length is not on the platter yet.
+    /// True if the length is not on the platter yet.
     resized: bool,
 }
 
@@ -43,11 +43,11 @@ struct State {
     crash_at: Option<u64>,
     crashed: bool,
     faults: BTreeMap<Operation, i32>,
-    /// One in so many operations fails.
+    /// The rate of failing operations: one in this many.
     fault_rate: u64,
 }
 
-/// See above. Clones are the same disk.
+/// The simulated disk. Clones refer to the same disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SimDisk(Arc<Mutex<State>>);
 
@@ -62,7 +62,7 @@ impl SimDisk {
         self.0.lock().unwrap()
     }
 
-    /// Lets every operation of this kind fail with this error number, until 0 is given.
+    /// Makes every operation of this kind fail with this error number, until it is called with 0.
     pub(crate) fn fail(&self, operation: Operation, errno: i32) {
         match errno {
             0 => self.state().faults.remove(&operation),
@@ -74,7 +74,7 @@ impl SimDisk {
         self.state().fault_rate = rate;
     }
 
-    /// From the operation with this number on, nothing works any more.
+    /// Makes every operation fail from the one with this number on.
     pub(crate) fn crash_at(&self, operation: u64) {
         let mut state = self.state();
         state.crash_at = Some(state.operations + operation);
@@ -84,14 +84,14 @@ impl SimDisk {
         self.state().crashed
     }
 
-    /// The same machine after the process was killed: everything it saw is still there.
+    /// Returns the same machine after the process was killed: everything that it wrote is still there.
     pub(crate) fn after_kill(&self) -> Self {
         let mut state = self.state().clone();
         state.restart();
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// The machine after a power loss.
+    /// Returns the machine after a power loss.
     pub(crate) fn after_power_loss(&self) -> Self {
         let mut state = self.state().clone();
         state.restart();
@@ -154,7 +154,7 @@ impl State {
 
     /// Writes any subset of the unsynced data to the platter, and drops the rest.
     fn keep_some(&mut self, inode: &mut Inode) {
-        // Often all or nothing: that is what really happens, and a random subset of many is never either.
+        // Often it keeps all or nothing: that is what really happens, and a random subset of many is never either.
         let mode = self.roll() % 4;
         let keep = |state: &mut Self| match mode {
             0 => true,
@@ -183,7 +183,7 @@ impl State {
         self.roll().is_multiple_of(2)
     }
 
-    /// Counts an operation. `Some` when it is to fail.
+    /// Counts an operation. Returns an error if it must fail.
     fn begin(&mut self, operation: Operation) -> Option<io::Error> {
         self.operations += 1;
         if self.crashed || self.crash_at.is_some_and(|at| self.operations > at) {
@@ -219,7 +219,7 @@ impl Inode {
         let from = sector * SECTOR;
         let to = self.seen.len().min(from + SECTOR);
         if from < to {
-            // Data behind the old end comes with its length.
+            // Data behind the old end becomes durable together with its length.
             if self.platter.len() < to {
                 self.platter.resize(to, 0);
             }
@@ -394,7 +394,7 @@ impl DiskFile for SimFile {
         let failure = state.begin(Operation::Append);
         let mut bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
         if failure.is_some() {
-            // A write that fails has often written something.
+            // A write that fails has often written a part.
             let kept = state.roll() as usize % (bytes.len() + 1);
             bytes.truncate(kept);
         }

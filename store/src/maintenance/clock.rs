@@ -1,4 +1,4 @@
-//! The clock that maintenance goes by: see [`crate::clock`].
+//! The clock that maintenance uses: see [`crate::clock`].
 
 use crate::clock::{
     self, ClockGuard, ClockMark, ClockTimes, ClockVerdict, ClockWitnesses, TrustReason, WITNESS_US,
@@ -19,11 +19,11 @@ pub struct ClockStats {
     pub is_held: bool,
     /// The difference between the wall clock and its expected time, in microseconds.
     pub offset_us: i64,
-    /// Times that it jumped, as far as this process has seen it.
+    /// The number of jumps that this process has seen.
     pub jumps: u64,
 }
 
-/// The clocks, as one process looks at them.
+/// The clocks of one process.
 #[derive(Debug)]
 pub(super) struct Clocks {
     directory: DataDirectory,
@@ -33,10 +33,10 @@ pub(super) struct Clocks {
 
 #[derive(Debug, Default)]
 struct State {
-    /// None before the tables were there to be compared with.
+    /// The guard; `None` before the tables were available to compare with.
     guard: Option<ClockGuard>,
     stats: ClockStats,
-    /// When the mark was last written, by the steady clock.
+    /// The time of the steady clock when the mark was last written.
     marked_us: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ struct State {
 pub(super) struct Trusted {
     /// The time, in microseconds since 1970.
     pub(super) now_us: i64,
-    /// Whether data may be deleted because of its age.
+    /// True if data may be deleted because of its age.
     pub(super) may_remove: bool,
 }
 
@@ -115,7 +115,7 @@ impl Clocks {
     }
 }
 
-/// When something was last stored, by the clock of then.
+/// Returns the newest storage time in the tables.
 fn newest_stored(delta: &DeltaTables) -> Option<i64> {
     let newest_of = |table| delta.files(table).files.iter().map(|file| file.written_at).max();
     Table::ALL.into_iter().filter_map(newest_of).max().map(|millis| millis.saturating_mul(1000))

@@ -1,12 +1,12 @@
 //! The identities of calls that were counted in the last minutes, after the WAL has released them.
 //!
-//! A call that worked leaves no row of its own, only a sum. So that a sender's retry is not counted twice after a
-//! restart, its identity stands in the WAL beside the sum. Identities are of use for a few minutes and then never again,
-//! so they do not go into a table: each flush writes those of its records into a small file, before anything is
-//! released, and removes files that are too old.
+//! A call that succeeded leaves no row of its own, only a sum. So that a sender's retry is not counted twice after a
+//! restart, the call's identity is stored in the WAL beside the sum. Identities are only needed for a few minutes, so
+//! they do not go into a table: each flush writes those of its records into a small file, before anything is released,
+//! and removes files that are too old.
 //!
-//! What always holds: a file holds identities of durable records only; a file that cannot be read, or is torn, costs
-//! nothing but the identities in it.
+//! Invariants: a file holds only identities of durable records; a file that is unreadable or torn loses nothing but its
+//! identities.
 
 use crate::disk::Disk;
 use crate::hot::BufferedRecord;
@@ -19,19 +19,19 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files are kept for this long: longer than any window in which repeats are recognised.
+/// The time for which files are kept, which is longer than any dedup window.
 const KEPT_US: i64 = 5 * 60 * 1_000_000;
-/// A file is never longer than one flush.
+/// The maximum length of a file. A file is never longer than one flush.
 const LONGEST: u64 = 256 << 20;
 const EXTENSION: &str = ".calls";
 
-/// Identities that were counted together: when, and the text that stands for them in the WAL.
+/// Identities that were counted together, with their time and the text that encodes them in the WAL.
 pub type TimedIdentities = (i64, String);
 
-/// Writes the identities that records hold, and removes what is too old.
+/// Writes the identities of records, and removes files that are too old.
 ///
 /// # Errors
-/// When the disk refuses.
+/// Fails when the disk fails.
 pub(super) fn keep(
     disk: &dyn Disk,
     folder: &Path,
@@ -62,7 +62,7 @@ pub(super) fn keep(
     disk.sync_dir(folder)
 }
 
-/// Appends a line for each row of identities: the time, and the row.
+/// Appends a line for each row of identities: the time, and the encoded row.
 fn append(record: &BufferedRecord, text: &mut String) {
     let Ok(Some(requests)) = record.batch(Table::Requests) else { return };
     let answers = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>());
@@ -72,13 +72,13 @@ fn append(record: &BufferedRecord, text: &mut String) {
     let (Some(answers), Some(times)) = (answers, times) else { return };
     for (answer, time) in answers.iter().zip(times) {
         if let (Some(answer), Some(time)) = (answer.filter(|answer| answer.starts_with(CALLS)), time) {
-            // Writing to a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{time} {answer}");
         }
     }
 }
 
-/// Reads what was kept since a time, in no particular order.
+/// Reads the identities that were counted since a time, in no particular order.
 #[must_use]
 pub fn read(disk: &dyn Disk, folder: &Path, since: i64) -> Vec<TimedIdentities> {
     let files = match disk.list(folder) {
@@ -92,7 +92,7 @@ pub fn read(disk: &dyn Disk, folder: &Path, since: i64) -> Vec<TimedIdentities> 
     let mut counted = Vec::new();
     for file in files.iter().filter(|file| file.name.ends_with(EXTENSION) && file.modified >= since) {
         match disk.read(&folder.join(&file.name), LONGEST) {
-            // A line without an end is torn.
+            // A line without a line break is torn.
             Ok(bytes) => counted.extend(
                 bytes
                     .as_slice()

@@ -1,4 +1,4 @@
-//! The counters of the maintenance.
+//! The counters of maintenance.
 
 use super::ClockStats;
 use crate::delta::{DeltaTables, Expired, Flushed, Kept};
@@ -9,22 +9,22 @@ use std::time::Duration;
 /// The size of one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSize {
-    /// Its version.
+    /// The version of the table.
     pub version: u64,
-    /// Files.
+    /// The number of files.
     pub files: u64,
-    /// Their rows.
+    /// The number of rows in them.
     pub rows: u64,
-    /// Their bytes.
+    /// The total length of the files.
     pub bytes: u64,
 }
 
 /// Counters and the present state.
 #[derive(Debug, Clone, Default)]
 pub struct MaintenanceStats {
-    /// Times that something was flushed.
+    /// The number of flushes.
     pub flushes: u64,
-    /// Records of the log that were flushed.
+    /// The number of WAL records that were flushed.
     pub records: u64,
     /// The results of the flushes.
     pub flushed: Flushed,
@@ -32,25 +32,25 @@ pub struct MaintenanceStats {
     pub flush_time: Duration,
     /// The time that the longest flush took.
     pub longest_flush: Duration,
-    /// Times that flushing failed.
+    /// The number of failed flushes.
     pub flush_failures: u64,
-    /// It failed, and has not worked since.
+    /// True if the last flush failed.
     pub is_flush_failing: bool,
     /// The results of maintenance.
     pub kept: Kept,
     /// The data that retention removed, by [`Table::ALL`].
     pub expired: [Expired; Table::ALL.len()],
-    /// Rounds of it over all tables.
+    /// The number of maintenance rounds over all tables.
     pub rounds: u64,
     /// The time that maintenance took in total.
     pub maintenance_time: Duration,
     /// The state of the trusted clock.
     pub clock: ClockStats,
-    /// Times that maintenance failed.
+    /// The number of failed maintenance rounds.
     pub maintenance_failures: u64,
-    /// Why something failed last.
+    /// The most recent error.
     pub last_error: Option<String>,
-    /// The tables, by [`Table::ALL`]; none while they cannot be opened.
+    /// The tables, by [`Table::ALL`]; `None` while they cannot be opened.
     pub tables: Option<[TableSize; Table::ALL.len()]>,
     /// The damaged files that were set aside when the tables were opened.
     pub set_aside: Vec<String>,

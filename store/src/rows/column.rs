@@ -1,7 +1,7 @@
-//! The kinds of columns: what they take, and how they keep it in Arrow.
+//! The kinds of columns: the values that they take, and their Arrow representation.
 //!
-//! Words of closed lists keep their place in the list (a byte a row); names that recur keep a number each;
-//! everything else is kept as it is.
+//! Words of closed lists are stored as their index in the list (one byte for each row); names that recur are stored as
+//! numbers; all other values are stored as they are.
 
 use super::name::Name;
 use arrow::array::builder::NullBufferBuilder;
@@ -21,17 +21,17 @@ use std::sync::{Arc, LazyLock};
 pub trait Kind {
     /// The value that a cell is made from.
     type Cell<'a>;
-    /// The cells are JSON text.
+    /// True if the cells are JSON text.
     const IS_JSON: bool = false;
-    /// The Arrow type.
+    /// Returns the Arrow type.
     fn data_type() -> DataType;
     /// Appends a cell.
     fn push(&mut self, cell: Option<Self::Cell<'_>>);
-    /// The cells as an array; empty afterwards.
+    /// Returns the cells as an array; the column is empty afterwards.
     fn finish(&mut self) -> ArrayRef;
 }
 
-/// Declares kinds that an Arrow builder serves as it is.
+/// Declares kinds that use an Arrow builder directly.
 ///
 /// Most cells of most columns are null, so nulls are only counted, and appended together when a value follows.
 macro_rules! plain {
@@ -144,12 +144,12 @@ impl Kind for Hash {
     }
 }
 
-/// How many things a row stands for. It is never null in what we write, and can grow while rows are gathered.
+/// The number of things that a row stands for. It is never null in new data, and can grow while rows are gathered.
 #[derive(Default)]
 pub struct Count(Vec<i64>);
 
 impl Count {
-    /// The row stands for so many more.
+    /// Adds to the number of things that the row stands for.
     pub(super) fn add(&mut self, row: usize, more: i64) {
         if let Some(count) = self.0.get_mut(row) {
             *count = count.saturating_add(more);
@@ -174,7 +174,7 @@ impl Kind for Count {
     }
 }
 
-/// Hex digits without an allocation.
+/// Formats hex digits without an allocation.
 struct Hex {
     digits: [u8; 32],
     length: usize,
@@ -198,9 +198,9 @@ impl Hex {
 
 /// A closed list of words.
 pub trait Word: Copy + fmt::Debug + 'static {
-    /// The list, as a dictionary that all batches share.
+    /// Returns the list, as a dictionary that all batches share.
     fn dictionary() -> &'static ArrayRef;
-    /// The place in the list.
+    /// Returns the index in the list.
     fn place(self) -> i8;
 }
 

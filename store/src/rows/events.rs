@@ -7,29 +7,29 @@ use super::name::Name;
 use crate::schema::Table;
 use classifier::{Category, DangerLevel, Dialect, Event, Fault, QuotaLevel, Recovery, Severity};
 
-/// An event, and when it was taken in.
+/// An event, and the time when it was ingested.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRow<'r> {
-    /// The event, still in the classifier's hands.
+    /// The event, which the classifier still holds.
     pub event: &'r Event<'r>,
-    /// In microseconds since 1970.
+    /// The time of ingestion, in microseconds since 1970.
     pub ingested_at: i64,
-    /// What it has to do with another report of the same failure.
+    /// The relation to another report of the same failure.
     pub relation: Relation,
 }
 
-/// How a report of a failure relates to one that was stored before it.
+/// The relation of a report of a failure to one that was stored before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Relation {
-    /// It is the first, or there is no other.
+    /// It is the first report, or the only one.
     #[default]
     Primary,
-    /// Another event tells of the same failure, with evidence that is as good or better.
+    /// Another event reports the same failure, with evidence that is as good or better.
     DuplicateOf(u128),
-    /// Two events turn out to tell of the same failure as this one: the first stands for it, and the second
-    /// is taken back.
+    /// Two events turn out to report the same failure as this one: the first event represents it, and the second is
+    /// retracted.
     DuplicateOfBoth(u128, u128),
-    /// It tells more than an earlier event, and stands in its place.
+    /// It has better evidence than an earlier event, and replaces it.
     Supersedes(u128),
 }
 
@@ -48,7 +48,7 @@ impl Relation {
         }
     }
 
-    /// A duplicate stands for no event of its own.
+    /// Returns the number of events that a row stands for; a duplicate stands for none.
     fn represents(self) -> i64 {
         i64::from(self.duplicate_of().is_none())
     }
@@ -108,7 +108,7 @@ super::table! {
 }
 
 impl EventRows {
-    /// A row that is there already stands for so many more events, or for so many fewer again.
+    /// Adds to the number of events that an existing row stands for. `more` may be negative.
     pub fn represent(&mut self, row: usize, more: i64) {
         self.represents.add(row, more);
     }

@@ -1,4 +1,5 @@
-//! Names that recur: services, operations, codes. Each distinct one is kept once a batch, each row keeps a number.
+//! A column of names that recur: services, operations, codes. Each distinct name is stored once in a batch, and each
+//! row has a number.
 
 use super::column::Kind;
 use arrow::array::builder::NullBufferBuilder;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Name {
     hasher: foldhash::fast::RandomState,
-    /// Numbers of names, by their hash.
+    /// The numbers of names, found by their hash.
     known: HashTable<i32>,
     names: StringBuilder,
     /// The number of each row.
@@ -21,10 +22,10 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// The number of a name, which is new or known.
+    /// Returns the number of a name, and assigns one to a new name.
     #[inline]
     fn number(&mut self, name: &str) -> i32 {
-        // The same as in the row before, more often than not.
+        // More often than not, the name is that of the row before.
         if let Some(&last) = self.numbers.last()
             && name_at(&self.names, last) == Some(name.as_bytes())
         {
@@ -43,7 +44,7 @@ impl Name {
         number
     }
 
-    /// The nulls so far; there are none until the first.
+    /// Returns the builder of nulls, which is created for the first null.
     fn nulls(&mut self) -> &mut NullBufferBuilder {
         let rows = self.numbers.len();
         self.nulls.get_or_insert_with(|| {

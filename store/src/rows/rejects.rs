@@ -1,4 +1,4 @@
-//! The `rejects` table: a bounded sample of what could not be read, with the reason.
+//! The `rejects` table: a bounded sample of records that could not be read, with the reason.
 
 use super::column::{Text, Time, Whole};
 use super::name::Name;
@@ -7,21 +7,21 @@ use crate::schema::Table;
 /// A record that could not be used.
 #[derive(Debug, Clone, Copy)]
 pub struct Reject<'r> {
-    /// When it arrived, in microseconds since 1970.
+    /// The time when it arrived, in microseconds since 1970.
     pub time: i64,
     /// The receiver.
     pub source: &'r str,
     /// The service that the request named.
     pub service: Option<&'r str>,
-    /// Why, as one of a closed list of words.
+    /// The reason, as one of a closed list of words.
     pub reason: &'r str,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub detail: &'r str,
-    /// Its place in the request, from 1.
+    /// The position in the request, from 1.
     pub line: i64,
-    /// Its length.
+    /// The length of the record.
     pub bytes: i64,
-    /// Its beginning, without secrets.
+    /// The beginning of the record, without secrets.
     pub sample: &'r str,
 }
 

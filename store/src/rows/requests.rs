@@ -1,21 +1,21 @@
-//! The answers that were given to requests with an `Idempotency-Key`: kept in the log beside the rows they
-//! speak of, so that a sender that asks again after a crash gets the same answer, and nothing is stored twice.
+//! The responses to requests with an `Idempotency-Key`. They are stored in the WAL beside the rows of the request, so
+//! that a sender that retries after a crash gets the same response, and nothing is stored twice.
 
 use super::column::{Identity, Json, Time};
 use crate::schema::Table;
 
-/// How a row begins that holds no answer but the identities of counted calls. They are needed for a few minutes only,
-/// so they are not flushed to the table: see [`crate::maintenance::recent_calls`].
+/// The prefix of a row that holds the identities of counted calls and not a response. They are needed for a few minutes
+/// only, so they are not flushed to the table: see [`crate::maintenance::recent_calls`].
 pub const CALLS: &str = "{\"calls\":\"";
 
-/// The answer to a request with an `Idempotency-Key`.
+/// The response to a request with an `Idempotency-Key`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeptAnswer<'r> {
-    /// When it was given, in microseconds since 1970.
+    /// The time of the response, in microseconds since 1970.
     pub time: i64,
     /// The hash of the key.
     pub key: u128,
-    /// The answer.
+    /// The response.
     pub answer: &'r str,
 }
 

@@ -1,4 +1,4 @@
-//! Events go in, and the same come out: through the columns, the bytes of a record, and JSON.
+//! Tests that events are unchanged after they pass through the columns, the bytes of a record, and JSON.
 
 use super::{
     EventRow, EventRows, KeptAnswer, Reject, RejectRows, Relation, RequestRows, TrafficRow, TrafficRows,

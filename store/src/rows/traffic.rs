@@ -1,8 +1,8 @@
-//! The `traffic` table: how many calls there were, and how they went. The denominators of every rate.
+//! The `traffic` table: the number of calls by outcome, which is the denominator of every rate.
 //!
-//! Rows are partial sums: each batch of the log carries those of the calls that came with it, and readers add
-//! them up. That holds for the histogram too, which is why it is columns and not one value: `sum` merges it
-//! in every engine.
+//! Rows are partial sums: each batch of the WAL carries those of the calls that arrived with it, and readers add them
+//! up. That also holds for the histogram, which is therefore several columns and not one value: `sum` merges it in
+//! every engine.
 
 use super::column::{OneOf, Time, Whole};
 use super::name::Name;
@@ -15,14 +15,14 @@ pub const BUCKET_BOUNDS_US: [i64; 14] = [
     10_000_000, 30_000_000,
 ];
 
-/// Calls of one minute that are alike.
+/// Calls of one minute with the same properties.
 #[derive(Debug, Clone, Copy)]
 pub struct TrafficRow<'r> {
     /// The start of the minute, in microseconds since 1970.
     pub minute: i64,
-    /// The server that answered.
+    /// The service that handled the calls.
     pub service: Option<&'r str>,
-    /// Production, staging, and so on.
+    /// The environment, such as production or staging.
     pub environment: Option<&'r str>,
     /// The operation that was called.
     pub operation: Option<&'r str>,
@@ -36,18 +36,18 @@ pub struct TrafficRow<'r> {
     pub source: &'r str,
     /// The number of calls.
     pub calls: i64,
-    /// How many of them count as successes although the content of their reply was not captured.
+    /// The number of calls that count as successes although the content of their reply was not captured.
     pub unverified: i64,
     /// The number of calls that report a duration.
     pub timed: i64,
     /// The sum of those durations, in microseconds.
     pub duration_sum_us: i64,
-    /// The number of those calls that took at most each of [`BUCKET_BOUNDS_US`].
+    /// The number of those calls that took at most each duration of [`BUCKET_BOUNDS_US`].
     pub buckets: [i64; BUCKET_BOUNDS_US.len()],
 }
 
 impl TrafficRow<'_> {
-    /// Calls with an outcome that counts as failed.
+    /// Returns the number of calls with an outcome that counts as failed.
     fn failures(&self) -> i64 {
         if matches!(self.outcome, Outcome::Failed | Outcome::Hidden) { self.calls } else { 0 }
     }

@@ -1,14 +1,14 @@
 //! Kills, power losses and failures at every operation that a table makes on its disk.
 //!
-//! What must hold after each: what `flush` has said yes to is in the table; the table holds exactly the rows up to its
-//! watermark, each once; and when the rest is flushed again, it holds everything, each once.
+//! Guarantee after each: everything that `flush` has acknowledged is in the table; the table holds exactly the rows up
+//! to its watermark, each once; and when the rest is flushed again, it holds everything, each once.
 use super::*;
 use crate::disk::sim::Operation;
 
-/// The story that is interrupted: enough to flush, merge, expire, write a checkpoint and clear away.
+/// The number of flushes in the interrupted run: enough to flush, merge, expire, write a checkpoint and delete files.
 const FLUSHES: u64 = 34;
 
-/// The records of the story: three rows each, of two days.
+/// Returns the records of the run: three rows each, of two days.
 fn records(table: Table) -> Vec<Arc<BufferedRecord>> {
     let rows = |sequence: u64| {
         let number = sequence.cast_signed() * 10;
@@ -21,7 +21,8 @@ fn numbers(up_to: u64) -> impl Iterator<Item = i64> {
     (1..=up_to.cast_signed()).flat_map(|sequence| [sequence * 10, sequence * 10 + 1, sequence * 10 + 2])
 }
 
-/// Flushes what is not flushed yet, one record at a time, with maintenance in between. Gives back what was said yes to.
+/// Flushes records that are not flushed yet, one at a time, with maintenance in between. Returns the last acknowledged
+/// one.
 fn tell(bench: &Bench, records: &[Arc<BufferedRecord>]) -> u64 {
     let mut yes = bench.files().flushed;
     for record in records {
@@ -36,7 +37,7 @@ fn tell(bench: &Bench, records: &[Arc<BufferedRecord>]) -> u64 {
     yes
 }
 
-/// After the interruption.
+/// Checks the guarantee after an interruption.
 fn verify(disk: &SimDisk, table: Table, yes: u64, what: &str) {
     let bench = Bench::open(disk, table).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(bench.set_aside.is_empty(), "{what}: a crash leaves nothing bad: {:?}", bench.set_aside);
@@ -47,7 +48,7 @@ fn verify(disk: &SimDisk, table: Table, yes: u64, what: &str) {
     assert_eq!(bench.rows(), expected(table, numbers(FLUSHES)), "{what}: in the end");
 }
 
-/// Returns the step between interrupted operations; 1 if all of them are asked for.
+/// Returns the step between interrupted operations; 1 if the test must interrupt all of them.
 fn step(of: usize) -> usize {
     if std::env::var_os("FAULTLINE_EVERY_OPERATION").is_some() { 1 } else { of }
 }
@@ -83,8 +84,8 @@ fn sums_survive_a_power_loss_at_any_operation() {
     interrupt_everywhere(Table::Traffic, 11, SimDisk::after_power_loss);
 }
 
-/// Every kind of operation fails for a while, at every stage: also the one after which a commit is there and is reported
-/// as failed. The same process goes on.
+/// Every kind of operation fails for a while, at every stage, including the one after which a commit exists but is
+/// reported as failed. The same process continues.
 #[test]
 fn failures_are_survived_without_a_restart() {
     for operation in [
@@ -113,7 +114,7 @@ fn failures_are_survived_without_a_restart() {
     }
 }
 
-/// One in so many operations fails, over a whole story with kills in between.
+/// One in several operations fails, over a whole run with kills in between.
 #[test]
 fn a_flaky_disk_that_also_loses_its_power_loses_nothing() {
     for seed in 0..6 {
@@ -137,7 +138,7 @@ fn a_flaky_disk_that_also_loses_its_power_loses_nothing() {
     }
 }
 
-/// Files of failed attempts do not pile up.
+/// Files of failed attempts must not accumulate.
 #[test]
 fn failed_flushes_leave_no_files_behind() {
     let disk = SimDisk::new(1);

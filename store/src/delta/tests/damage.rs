@@ -2,7 +2,7 @@
 use super::*;
 use crate::delta::recovery::Listing;
 
-/// A table of four commits, with a checkpoint if there are enough.
+/// Returns a table with this many commits, and a checkpoint if there are enough of them.
 fn table_of(flushes: u64) -> (SimDisk, Vec<Arc<BufferedRecord>>) {
     let disk = SimDisk::new(1);
     let records: Vec<_> =
@@ -30,7 +30,7 @@ fn newest_commit(disk: &SimDisk) -> PathBuf {
     log_file(&format!("{:020}.json", listing(disk).commits.last().unwrap()))
 }
 
-/// The data file that the newest commit adds.
+/// Returns the data file that the newest commit adds.
 fn newest_data(disk: &SimDisk) -> PathBuf {
     let commit = String::from_utf8(disk.file(&newest_commit(disk))).unwrap();
     let lines = commit.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -79,7 +79,7 @@ fn a_commit_whose_files_are_bad_is_set_aside() {
         for flushes in [4, 17] {
             let (disk, records) = table_of(flushes);
             if flushes == 17 {
-                // The newest commit is a merge then: what it merged is still there, and what it made is bad.
+                // The newest commit is a merge: its inputs still exist, and its output is damaged.
                 assert!(newest_data(&disk).to_str().unwrap().contains("merged"));
             }
             hurt(&disk, &newest_data(&disk), how);
@@ -106,7 +106,7 @@ fn a_bad_checkpoint_costs_nothing() {
     }
 }
 
-/// Not mended, not made worse: nothing is moved, and the message says what to do.
+/// The damage is neither repaired nor made worse: nothing is moved, and the message says what to do.
 #[test]
 fn damage_further_back_is_reported_and_left_alone() {
     for how in ["empty", "torn", "missing"] {

@@ -1,9 +1,9 @@
-//! Sorting, merging, statistics and days.
+//! Tests of sorting, merging, statistics and days.
 use super::*;
 use crate::delta::aggregate::order_of;
 use proptest::prelude::*;
 
-/// Everything in a table's files is in the order that they declare, in its day, and within its statistics.
+/// Checks that all rows of a table's files are in the declared order, in their day, and within the statistics.
 fn is_in_order(bench: &Bench) {
     let files = bench.files();
     let layout = layout::of(files.table);
@@ -33,7 +33,7 @@ fn is_in_order(bench: &Bench) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Any rows, flushed in any pieces and merged, are all there, in order.
+    /// Any rows, flushed in any pieces and merged, must all be there, in order.
     #[test]
     fn rows_are_the_same_however_they_are_merged(
         pieces in prop::collection::vec(
@@ -91,7 +91,7 @@ fn traffic_is_added_up() {
     assert_eq!(bench.rows(), BTreeMap::from([(0, 16 * 8), (1, 16 * 3)]));
 }
 
-/// Times that no calendar holds do not stop anything.
+/// Times outside of the calendar do not cause failures.
 #[test]
 fn absurd_times_are_kept() {
     let bench = Bench::open(&SimDisk::new(1), Table::Rejects).unwrap();

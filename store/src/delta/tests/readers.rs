@@ -39,12 +39,12 @@ fn others_get_their_grace() {
     assert_eq!(bench.maintenance().unwrap().vacuumed.files, 16);
 }
 
-/// A restart in between does not forget what may go, nor when.
+/// A restart in between does not forget which files may be deleted, nor when.
 #[test]
 fn the_grace_goes_on_after_a_restart() {
     let disk = SimDisk::new(1);
     let mut bench = Bench::open(&disk, Table::Rejects).unwrap();
-    // Checkpoints forget old removals by the machine's own clock.
+    // Checkpoints forget old removals by the machine's real clock.
     let now = chrono::Utc::now().timestamp_micros();
     (bench.grace, bench.now) = (Duration::from_secs(60), now);
     flushed(&bench, 16);
@@ -61,7 +61,7 @@ fn the_grace_goes_on_after_a_restart() {
 #[test]
 fn what_is_too_old_or_too_much_leaves() {
     let mut bench = Bench::open(&SimDisk::new(1), Table::Rejects).unwrap();
-    // As they came: each in its day.
+    // Rows are flushed in the order in which they arrived, each into its day.
     for days in (0..5_i64).rev() {
         let number = 5 - days;
         bench.now = NOW - days * DAY;
@@ -125,8 +125,8 @@ fn a_clock_that_jumps_while_tables_are_written_makes_no_row_old() {
     }
 }
 
-/// Guarantee: whoever only stores removes nothing, whatever is past its retention or has left a table; neither does
-/// maintenance that may not remove, which merges all the same. Both write checkpoints.
+/// Guarantee: a process that only stores data removes nothing, even if it is past its retention or has left a table;
+/// neither does maintenance without permission to remove, which still merges. Both write checkpoints.
 #[test]
 fn nothing_is_removed_by_whoever_may_not() {
     for (maintenance, merges) in
@@ -149,7 +149,7 @@ fn nothing_is_removed_by_whoever_may_not() {
     }
 }
 
-/// The table's log stays short, however long it is used.
+/// The Delta log stays short, however long the table is used.
 #[test]
 fn the_log_of_a_table_is_cleaned_up() {
     let disk = SimDisk::new(1);
