@@ -31,7 +31,7 @@ use event_builder::{EventBuilder, Scratch};
 use std::sync::Arc;
 
 /// Keys of details and attributes that no specification names, but that many records have. The redactor
-/// decides about them once, in advance.
+/// classifies them in advance.
 const COMMON_KEYS: [&str; 12] = [
     "type", "hint", "level", "severity", "audit", "method", "path", "logger", "host", "caller", "stream",
     "id",
@@ -79,7 +79,7 @@ impl Rules {
     }
 }
 
-/// The origin of a record, with the defaults for what the record itself does not state.
+/// The origin of a record, with defaults for values that the record itself does not state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordOrigin<'a> {
     /// The receiver or file that the record came from.
@@ -102,7 +102,7 @@ pub struct Classifier {
     rules: Arc<Rules>,
     /// One parser for the record, and one for each envelope level that may be opened below it.
     parsers: Vec<Parser>,
-    /// Buffer for the values of a logfmt line that are written with escapes.
+    /// A buffer for logfmt values that are written with escapes.
     unescaped: Vec<u8>,
     scratch: Scratch,
 }
@@ -125,9 +125,9 @@ impl Classifier {
         self.classify_record(record, origin, None, sink);
     }
 
-    /// Classifies one record of a stream whose records belong together: replies are paired with their
-    /// requests, tool results with their calls, and a task that is polled counts once. `tracker` belongs to
-    /// the stream and remembers what is needed for that.
+    /// Classifies one record of a stream whose records belong together: replies are paired with their requests,
+    /// tool results with their calls, and a task that is polled counts once. `tracker` belongs to the stream and
+    /// holds the state for that.
     pub fn classify_stream(
         &mut self,
         record: &[u8],

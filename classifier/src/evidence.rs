@@ -172,7 +172,8 @@ impl EvidenceTable {
         scores.finish(message)
     }
 
-    /// Returns the wordings of every row and the canonical code they indicate, highest weight first.
+    /// Returns the wordings of every row with a positive weight and the canonical code they indicate, in file
+    /// order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&[String], &str)> {
         self.rows.iter().filter(|row| row.weight > 0).map(|row| (row.any.as_slice(), row.canonical.as_str()))
     }

@@ -1,6 +1,6 @@
 //! The macro that declares the closed enums of this crate together with their text forms.
 
-/// Declares a closed list of words: the enum, its text form, and the way back from text.
+/// Declares a closed list of words: the enum, its text form, and the conversion from text.
 macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*

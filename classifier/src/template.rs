@@ -66,7 +66,7 @@ impl Scanner<'_> {
         self.bytes.get(index).copied().unwrap_or(0)
     }
 
-    /// True when a word can start here.
+    /// Returns true if a word can start here.
     fn at_word_start(&self) -> bool {
         self.position == 0
             || !(is_word(self.bytes[self.position - 1]) || self.bytes[self.position - 1] == b'}')

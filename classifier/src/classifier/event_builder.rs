@@ -152,7 +152,7 @@ impl<'e> EventBuilder<'e> {
         }
     }
 
-    /// Fills in the operation that the message names, where the record names none and the code tells little.
+    /// Adds the operation that the message names, if the record names none and no specific entry was found.
     fn with_named_operation<'a>(
         &self,
         context: Context<'a>,
@@ -407,7 +407,7 @@ pub(super) struct Message<'a> {
 /// The fields of a failure that its code lookup depends on.
 struct FailureFields<'k, 'a> {
     details: &'k Details<'a>,
-    /// The fields of the error object, which stand beside its details.
+    /// The fields of the error object outside its details.
     error_fields: &'k Details<'a>,
     http_status: Option<u16>,
 }

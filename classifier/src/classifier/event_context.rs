@@ -1,4 +1,5 @@
-//! Extracts the context of an event (who, where and when) from the fields around its envelope.
+//! Extracts the context of an event (client, service, operation, time and ids) from the fields around its
+//! envelope.
 
 use super::event_builder::EventBuilder;
 use crate::context::{ContextField, millis_with_unit};

@@ -144,11 +144,11 @@ impl Classifier {
     }
 }
 
-/// The evidence of a failure apart from replies.
+/// Failures that are indicated by something other than a reply.
 struct FailureEvidence<'a> {
-    /// A failure that attributes state. It counts even where a reply succeeded.
+    /// A failure that attributes state. It counts even if a reply succeeded.
     stated: Option<TelemetryFailure<'a>>,
-    /// A failure that is assumed from the severity alone. Any reply takes precedence over it.
+    /// A failure that is assumed only because of the severity. Any reply takes precedence over it.
     assumed: Option<TelemetryFailure<'a>>,
 }
 

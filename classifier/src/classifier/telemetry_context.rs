@@ -25,7 +25,7 @@ pub(super) struct TelemetryContext<'a> {
     /// True if failures are hidden. A span's status determines that; for log records it is `None` and the
     /// envelope decides.
     pub(super) hidden: Option<bool>,
-    /// True when each reply counts as a call.
+    /// True if each reply counts as a call.
     pub(super) counts_replies: bool,
     /// The message that attributes provide.
     pub(super) message: Option<&'a str>,
@@ -143,7 +143,7 @@ fn duration_us(span: &Span<'_>) -> Option<i64> {
 pub(super) struct ReplyLocation<'a> {
     /// The name of the attribute, `body`, or `status.message`.
     pub(super) name: &'a str,
-    /// The attribute that is read, which need not be stored once more.
+    /// The attribute that is read, which is not stored a second time.
     pub(super) attribute: Option<&'a Attribute<'a>>,
     /// The text that is used as the message.
     pub(super) message: Option<&'a str>,

@@ -74,8 +74,8 @@ pub(super) struct OpeningsFile {
     pub(super) worked: Vec<String>,
     /// Words at the end of a sentence that begins with "no" and states a failure.
     pub(super) none_given: Vec<String>,
-    /// Words after which the cause follows.
+    /// Words that introduce the cause.
     pub(super) causes: Vec<String>,
-    /// Words after which advice follows, not the failure.
+    /// Words that introduce advice instead of the failure.
     pub(super) advice: Vec<String>,
 }

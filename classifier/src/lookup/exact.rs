@@ -52,7 +52,7 @@ fn find_by_exception_class<'r>(registry: &'r Registry, input: &LookupInput<'_>) 
 fn find_number<'r>(registry: &'r Registry, input: &LookupInput<'_>, number: i64) -> Match<'r> {
     let of = |dialect: Dialect| registry.find_number(number).find(|entry| entry.dialect == dialect);
     if let Some(declared) = input.declared_dialect {
-        // Every dialect that speaks JSON-RPC keeps the numbers of its standard.
+        // The numbers of the JSON-RPC standard are valid in every dialect that uses JSON-RPC.
         return Match::certain(of(declared).or_else(|| of(Dialect::Jsonrpc)));
     }
     if !matches!(input.shape_dialect, Dialect::Jsonrpc | Dialect::Unknown)

@@ -1,4 +1,4 @@
-//! Canonical names of codes that nobody registered.
+//! Canonical names of codes that are not registered.
 
 use super::*;
 

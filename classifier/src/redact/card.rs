@@ -2,7 +2,7 @@
 
 use super::keys::is_identifier;
 
-/// The shortest and the longest card number.
+/// The minimum and maximum number of digits of a card number.
 const SHORTEST: usize = 13;
 const LONGEST: usize = 19;
 

@@ -1,4 +1,4 @@
-//! Keys whose values are secrets.
+//! Classifies keys by whether their values are secrets.
 
 mod words;
 

@@ -26,7 +26,7 @@ impl Redactor {
     /// Returns true if the element before a list element is its name. The elements of a list of names, such as
     /// `["user","password","email"]`, are not values.
     pub(super) fn is_named_by(&self, before: &str, value: Json<'_>, is_pair: bool) -> bool {
-        // `["curl", "-u", "name:password"]`
+        // The credentials are the element after `-u`: `["curl", "-u", "name:password"]`
         if matches!(before, "-u" | "--user" | "--proxy-user") {
             let is_ids = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
             return value

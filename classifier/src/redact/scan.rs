@@ -1,4 +1,4 @@
-//! One pass over a text that finds every secret in it.
+//! Finds all secrets in one pass over a text.
 //!
 //! `candidates` returns the positions to examine: words that start like a secret, and signs, around which both
 //! sides are examined. A word may extend to the end of its run (letters, digits, `_`, `-`, `.`), which all words
