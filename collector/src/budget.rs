@@ -6,8 +6,8 @@
 //! (`pipeline::coalesce`).
 //!
 //! Invariants: within its budget nothing changes for a service; the number of buckets is bounded, whatever names are
-//! sent; and taking a token never blocks on another service. A bucket that is full again holds no information and can
-//! be forgotten, so that names of the past do not take the place of current ones.
+//! sent; and taking a token takes no lock. A bucket that is full again holds no information and can be forgotten, so
+//! that names of the past do not take the place of current ones.
 
 use std::collections::HashMap;
 use std::str::FromStr;

@@ -1,13 +1,14 @@
-//! Prometheus metrics: what services answered, and our own health, on `/metrics`.
+//! Prometheus metrics of services, and of the server itself, on `/metrics`.
 //!
 //! 1. [`names`] is the closed list of metrics.
-//! 2. `summary` sums the rows of a batch, while a worker has them in memory as Arrow arrays.
-//! 3. `registry` adds the sums up when their rows are durable, in a bounded number of series (`family`); `quotas` are gauges
-//!    that expire, `groups` tells which errors are new, `memory` brings back what a restart would forget.
-//! 4. `health` reads what is summary elsewhere anyway; [`Exporter`] puts all of it together when it is asked for.
+//! 2. `batch_summary` sums the rows of a batch while a worker has them in memory as Arrow arrays.
+//! 3. `registry` adds the summaries when their rows are durable, in a bounded number of series (`family`).
+//!    `quota_gauges` holds gauges that expire, `group_tracker` finds new groups of errors, and `warmup` restores what
+//!    a restart would forget.
+//! 4. `health` reads what is counted elsewhere anyway; [`Exporter`] combines everything at each scrape.
 //!
-//! What always holds: only what is durable is summary; ingest pays for a batch and not for a row, and never waits for
-//! a scrape; there are at most `Limits::series`, whatever is sent.
+//! Invariants: only durable rows are counted; ingest does work per batch and not per row, and never waits for a
+//! scrape; there are at most `Limits::series` series, whatever is sent.
 
 mod batch_columns;
 mod batch_summary;
@@ -36,13 +37,13 @@ use classifier::{Dialect, Registry};
 use registry::MetricRegistry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many batches may wait to be added before a worker adds them.
+/// The number of batches that may wait in the queue before a worker adds them.
 const MAX_QUEUED_BATCHES: usize = 8;
 
-/// What services answered, summary since the start.
+/// The metrics of services since the start of the server.
 #[derive(Debug)]
 pub struct Metrics {
-    /// Durable batches that are still to be added.
+    /// Summaries of durable batches that are not added yet.
     queue: Mutex<Vec<BatchSummary>>,
     registry: Mutex<MetricRegistry>,
 }
@@ -52,34 +53,34 @@ impl Metrics {
         Self { queue: Mutex::default(), registry: Mutex::new(MetricRegistry::new(codes, limits)) }
     }
 
-    /// Takes what a durable batch brought; it is added later, by somebody who can wait.
+    /// Queues the summary of a durable batch; it is added later, outside the acknowledgement.
     pub(crate) fn enqueue(&self, summary: BatchSummary) {
         self.queue().push(summary);
     }
 
-    /// Adds what waits, if it is much and nobody else does.
+    /// Adds the queued batches if there are many and no other thread is adding them.
     pub(crate) fn drain_if_behind(&self) {
         if self.queue().len() < MAX_QUEUED_BATCHES {
             return;
         }
-        // Otherwise a scrape or another worker has it, and will not take long.
+        // If the lock is taken, a scrape or another worker adds them soon.
         if let Ok(registry) = self.registry.try_lock() {
             drop(self.drain_queue(registry));
         }
     }
 
-    /// Learns of a service before it speaks.
+    /// Registers a service before it sends anything.
     pub fn expect_service(&self, service: &str, dialect: Option<Dialect>) {
         self.lock().register_service(service, dialect);
     }
 
-    /// The services that have calls of which nobody saw the reply.
+    /// Returns the services that have unverified calls: those of which the content of the reply was not captured.
     pub(crate) fn unverified_services(&self) -> Vec<(String, Capture)> {
         let registry = self.current();
         registry.captures().unverified().map(|(service, capture)| (service.to_owned(), capture)).collect()
     }
 
-    /// The registry with everything in it that is durable.
+    /// Returns the registry after all durable batches have been added.
     fn current(&self) -> MutexGuard<'_, MetricRegistry> {
         self.drain_queue(self.lock())
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Rejection {
     /// The reason, from the closed list.
     pub reason: RejectionReason,
-    /// What was wrong with this request, and where.
+    /// A description of what was wrong with this request, and where.
     pub detail: String,
     /// The time after which to retry, if a retry can help.
     pub retry_after: Option<Duration>,

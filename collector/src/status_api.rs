@@ -1,7 +1,7 @@
-//! Health and status, for probes and for people: a part of the 7070 listener.
+//! Health and status endpoints, for probes and for people: a part of the HTTP listener on port 7070.
 //!
-//! `/healthz` says that the process runs; `/readyz` that a request would be taken now; `/api/v1/status` shows
-//! every counter, so that nothing that was refused or dropped stays unseen.
+//! `/healthz` reports that the process runs; `/readyz`, that a request would be accepted now; `/api/v1/status` shows
+//! every counter, so that everything that was rejected or dropped is visible.
 
 use crate::counters::{RECORD_REASONS, SourceCounters};
 use crate::metrics::{Capture, REPLY_NOT_CAPTURED};
@@ -23,7 +23,7 @@ use store::delta::Expired;
 use store::maintenance::{Maintenance, MaintenanceStats, TableSize};
 use store::wal::Replay;
 
-/// What the routes look at.
+/// The state that the routes read.
 #[derive(Clone)]
 struct StatusState {
     pipeline: Pipeline,
@@ -32,7 +32,7 @@ struct StatusState {
     replay: Arc<Replay>,
 }
 
-/// The routes of probes, which have no token.
+/// Returns the routes of the probes, which need no token.
 pub fn probes(pipeline: Pipeline, maintenance: Maintenance) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -45,7 +45,7 @@ async fn wrong_method() -> Response {
     error_response(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", "only GET is answered here", "use GET")
 }
 
-/// The same routes for connections of the reserve, which are for nothing else.
+/// Returns the routes for reserved connections, which answer probes only.
 pub fn reserved_probes(pipeline: Pipeline, maintenance: Maintenance) -> Router {
     probes(pipeline, maintenance).fallback(async || {
         error_response(
@@ -57,7 +57,7 @@ pub fn reserved_probes(pipeline: Pipeline, maintenance: Maintenance) -> Router {
     })
 }
 
-/// The other routes.
+/// Returns the routes that are not probes.
 pub fn routes(
     pipeline: Pipeline,
     connections: Arc<ConnectionStats>,
@@ -78,7 +78,7 @@ pub fn routes(
         .with_state(StatusState { pipeline, connections, maintenance, replay: Arc::new(replay) })
 }
 
-/// Why a collector is not ready.
+/// The reason for which the collector is not ready.
 struct NotReady {
     reason: &'static str,
     message: String,
@@ -102,7 +102,7 @@ impl NotReady {
     }
 }
 
-/// Whether requests are taken, and everything that is stored can be asked about.
+/// Reports whether requests are accepted and all stored data can be queried.
 pub(crate) fn is_ready(pipeline: &Pipeline, maintenance: &Maintenance) -> bool {
     NotReady::check(pipeline, maintenance).is_none()
 }
@@ -117,7 +117,7 @@ async fn ready(State((pipeline, maintenance)): State<(Pipeline, Maintenance)>) -
     }
 }
 
-/// Returns what the web page says about ingest: counters since the server was started, and what is stored.
+/// Returns the ingest summary of the web page: counters since the server was started, and the sizes of stored data.
 pub fn ingest_summary(pipeline: &Pipeline, maintenance: &Maintenance) -> Value {
     let not_ready = NotReady::check(pipeline, maintenance);
     let (stats, wal, counters) = (maintenance.stats(), pipeline.wal_stats(), pipeline.counters());
@@ -191,7 +191,7 @@ async fn status(State(state): State<StatusState>) -> Response {
     )
 }
 
-/// The services whose failures may be hidden, because the content of replies is not captured.
+/// Returns the services whose failures may be hidden, because the content of replies is not captured.
 fn capture_json(pipeline: &Pipeline) -> Value {
     let of_service = |(service, capture): (String, Capture)| {
         let Capture { calls, unverified } = capture;
@@ -288,7 +288,7 @@ fn maintenance_json(stats: &MaintenanceStats) -> Value {
     })
 }
 
-/// What retention removed, by table.
+/// Returns the counts of what retention removed, by table.
 fn expired_json(stats: &MaintenanceStats) -> Value {
     let of_table = |(table, expired): (Table, &Expired)| {
         let expired = json!({
@@ -299,7 +299,7 @@ fn expired_json(stats: &MaintenanceStats) -> Value {
     Value::Object(Table::ALL.into_iter().zip(&stats.expired).map(of_table).collect())
 }
 
-/// Null while the tables cannot be opened.
+/// Returns the sizes of the tables, or null while they cannot be opened.
 fn tables_json(stats: &MaintenanceStats) -> Value {
     let Some(tables) = &stats.tables else { return Value::Null };
     let of_table = |(table, size): (Table, &TableSize)| {

@@ -1,4 +1,4 @@
-//! The columns of a batch that metrics are made of, as typed views.
+//! Typed views of the columns from which the metrics of a batch are computed.
 
 use super::batch_summary::{CallCounts, Durations, NO_KEY, OTHER_KEY, variant};
 use super::names::{OTHER, UNKNOWN};
@@ -10,7 +10,7 @@ use classifier::{Dialect, Outcome};
 use std::collections::HashSet;
 use store::rows::BUCKET_BOUNDS_US;
 
-/// A column of names, or of words of a closed list: a number for each row, and a text for each number.
+/// A dictionary column of names, or of values of a closed list: a key for each row, and a text for each key.
 pub(super) struct DictionaryColumn<'b> {
     pub(super) keys: DictionaryKeys<'b>,
     pub(super) texts: &'b arrow::array::StringArray,
@@ -36,7 +36,7 @@ impl<'b> DictionaryColumn<'b> {
         Some(Self { keys: keys(column.keys()), texts: column.values().as_string_opt::<i32>()? })
     }
 
-    /// The number of a row; negative when it has none.
+    /// Returns the key of a row; negative if the row has no value.
     #[inline]
     pub(super) fn key(&self, row: usize) -> i32 {
         match self.keys {
@@ -56,7 +56,7 @@ impl<'b> DictionaryColumn<'b> {
     }
 }
 
-/// The columns of events that metrics are made of.
+/// The columns of events from which metrics are computed.
 pub(super) struct EventColumns<'b> {
     pub(super) rows: usize,
     pub(super) service: DictionaryColumn<'b>,
@@ -84,13 +84,13 @@ pub(super) struct EventColumns<'b> {
 }
 
 impl<'b> EventColumns<'b> {
-    /// How many events a row stands for.
+    /// Returns the number of events that a row represents.
     #[inline]
     pub(super) fn count(&self, row: usize) -> u64 {
         u64::try_from(self.represents.value(row)).unwrap_or(1)
     }
 
-    /// Events of this batch in whose place better reports of it stand.
+    /// Returns the ids of events of this batch that better reports in the same batch supersede.
     pub(super) fn superseded_here(&self) -> HashSet<&'b str> {
         let ids = self.supersedes;
         if ids.null_count() == ids.len() {
@@ -100,8 +100,8 @@ impl<'b> EventColumns<'b> {
         self.event_id.iter().flatten().filter(|id| named.contains(id)).collect()
     }
 
-    /// How many failures a row adds to those that were counted: a better report of one from an earlier batch
-    /// adds none, and of two in this batch the better one counts.
+    /// Returns the number of failures that a row adds to those already counted. A report that supersedes one of an
+    /// earlier batch adds none; of two reports in this batch, only the better one counts.
     pub(super) fn count_once(&self, row: usize, superseded: &HashSet<&str>) -> u64 {
         let is_counted_elsewhere = superseded.contains(self.event_id.value(row))
             || self.supersedes.is_valid(row) && !superseded.contains(self.supersedes.value(row));
@@ -139,7 +139,7 @@ impl<'b> EventColumns<'b> {
     }
 }
 
-/// The columns of the histogram, in the order of their bounds.
+/// Returns the histogram columns, in the order of their bounds.
 pub(super) fn buckets(traffic: &RecordBatch) -> Vec<&PrimitiveArray<Int64Type>> {
     let columns = traffic.schema_ref().fields().iter().zip(traffic.columns());
     columns
@@ -148,7 +148,7 @@ pub(super) fn buckets(traffic: &RecordBatch) -> Vec<&PrimitiveArray<Int64Type>> 
         .collect()
 }
 
-/// The columns of traffic that metrics are made of.
+/// The columns of traffic from which metrics are computed.
 pub(super) struct TrafficColumns<'b> {
     pub(super) service: DictionaryColumn<'b>,
     pub(super) operation: DictionaryColumn<'b>,
@@ -180,7 +180,7 @@ impl<'b> TrafficColumns<'b> {
         })
     }
 
-    /// What is alike about the calls of a row.
+    /// Returns the keys of the attributes that the calls of a row share.
     pub(super) fn keys(&self, row: usize) -> [i32; 5] {
         let Self { service, operation, dialect, outcome, span_kind, .. } = self;
         [service, operation, dialect, outcome, span_kind].map(|names| names.key(row))

@@ -1,7 +1,7 @@
-//! What a batch of rows means for the metrics: summed while its rows stand in memory as Arrow arrays, and added to the
-//! metrics when they are durable.
+//! The summary of a batch of rows for the metrics: computed while its rows are in memory as Arrow arrays, and added
+//! to the metrics when they are durable.
 //!
-//! Rows are never looked at as texts: names are keys in a batch, so rows that are alike have the same few keys.
+//! Rows are compared by dictionary keys and never by text: within a batch, equal rows have the same few keys.
 
 use super::batch_columns::{EventColumns, TrafficColumns};
 use super::names::OTHER;
@@ -11,53 +11,54 @@ use classifier::{Category, Dialect, EventKind, Fault, Finding, Outcome, QuotaLev
 use std::collections::HashMap;
 use store::rows::BUCKET_BOUNDS_US;
 
-/// `GroupedCounts` of one batch, of each sort. Nobody sends more by accident: names beyond that are not told apart.
+/// The number of groups that are distinguished in one batch, for each kind of count. Legitimate senders stay far
+/// below it; names beyond it count as [`OTHER`].
 const MAX_GROUPS: usize = 1 << 14;
-/// The number of a row without a name, and that of names which are not told apart.
+/// The key of a row without a name, and the key of names that are not distinguished.
 pub(super) const NO_KEY: i32 = -1;
 pub(super) const OTHER_KEY: i32 = -2;
 
-/// What one batch adds to the metrics.
+/// The counts that one batch adds to the metrics.
 #[derive(Debug, Default)]
 pub(crate) struct BatchSummary {
-    /// When it arrived, in microseconds since 1970.
+    /// The time at which the batch was closed, in microseconds since 1970.
     pub(super) arrival: i64,
     pub(super) events: Vec<EventCounts>,
     pub(super) calls: Vec<CallCounts>,
     pub(super) findings: Vec<(Box<str>, Finding, u64)>,
-    /// What was said about quotas, in the order it was.
+    /// The reports of quotas, in their order.
     pub(super) quotas: Vec<QuotaReport>,
     pub(super) denials: Vec<Denial>,
-    /// Groups of errors, with their service.
+    /// Groups of errors, by fingerprint, with their service.
     pub(super) groups: Vec<(u64, Box<str>)>,
-    /// `EventCounts` without a row of their own, by service.
+    /// The number of events without a row of their own, by service.
     pub(super) over_budget: Vec<(Box<str>, u64)>,
 }
 
-/// `EventCounts` that are alike.
+/// The number of events with the same attributes.
 #[derive(Debug)]
 pub(super) struct EventCounts {
     pub(super) service: Box<str>,
     pub(super) canonical: Box<str>,
     pub(super) category: Category,
-    /// None where nothing tells.
+    /// The party at fault; `None` if it is unknown.
     pub(super) fault: Option<Fault>,
     pub(super) kind: EventKind,
     pub(super) dialect: Dialect,
     pub(super) count: u64,
 }
 
-/// `CallCounts` that are alike.
+/// The number of calls with the same attributes, and their durations.
 #[derive(Debug)]
 pub(super) struct CallCounts {
     pub(super) service: Box<str>,
     pub(super) operation: Box<str>,
     pub(super) dialect: Dialect,
     pub(super) outcome: Outcome,
-    /// Reported by the side that asked.
+    /// True if the calls were reported by the caller.
     pub(super) is_caller: bool,
     pub(super) count: u64,
-    /// How many of them are taken for successes although nobody saw the content of their reply.
+    /// The number of these calls that are taken for successes although the content of their reply was not captured.
     pub(super) unverified: u64,
     pub(super) durations: Durations,
 }
@@ -70,12 +71,12 @@ impl CallCounts {
     }
 }
 
-/// How long calls took.
+/// The distribution of the durations of calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Durations {
     pub(super) count: u64,
     pub(super) sum_us: u64,
-    /// How many took at most each of [`BUCKET_BOUNDS_US`].
+    /// The number of calls that took at most each of [`BUCKET_BOUNDS_US`].
     pub(super) bucket_counts: [u64; BUCKET_BOUNDS_US.len()],
 }
 
@@ -89,7 +90,7 @@ impl Durations {
     }
 }
 
-/// What an event says about a quota.
+/// A report of a quota by an event.
 #[derive(Debug)]
 pub(super) struct QuotaReport {
     pub(super) service: Box<str>,
@@ -98,13 +99,13 @@ pub(super) struct QuotaReport {
     pub(super) level: QuotaLevel,
     pub(super) current: Option<f64>,
     pub(super) limit: Option<f64>,
-    /// In microseconds since 1970.
+    /// The time of the reset, in microseconds since 1970.
     pub(super) resets_at: Option<i64>,
-    /// How often it was said.
+    /// The number of events that made this report.
     pub(super) count: u64,
 }
 
-/// A denial for want of `trust_denial`, or because of danger.
+/// A denial because of a trust level that is too low, or because of danger.
 #[derive(Debug)]
 pub(super) struct Denial {
     pub(super) service: Box<str>,
@@ -120,7 +121,7 @@ pub(super) enum DenialCause {
 }
 
 impl BatchSummary {
-    /// `GroupedCounts` the rows of a batch.
+    /// Summarizes the rows of a batch.
     pub(crate) fn new(arrival: i64, events: &RecordBatch, traffic: &RecordBatch) -> Self {
         let mut summary = Self { arrival, ..Self::default() };
         if events.num_rows() > 0
@@ -241,7 +242,7 @@ impl BatchSummary {
         for row in (0..columns.rows).filter(denied).take(MAX_GROUPS) {
             let has_trust = required_trust.key(row) >= 0 || actual_trust.key(row) >= 0;
             let cause = match &*canonical.text_at(row) {
-                // It waits for a yes, and is no denial yet.
+                // A call that waits for a confirmation is not denied yet.
                 "CONFIRMATION_REQUIRED" => continue,
                 "PERMISSION_DANGER_LEVEL_DENIED" => DenialCause::Danger { level: danger_level.text_at(row) },
                 "PERMISSION_TRUST_LEVEL_INSUFFICIENT" => trust_denial(columns, row),
@@ -282,23 +283,24 @@ fn trust_denial(columns: &EventColumns<'_>, row: usize) -> DenialCause {
     }
 }
 
-/// Seconds as microseconds; a number out of all bounds is cut to a century.
+/// Converts seconds to microseconds; numbers out of range are limited to 0 and a century.
 fn micros(seconds: f64) -> i64 {
     const CENTURY: f64 = 3.2e9;
     (seconds.clamp(0.0, CENTURY) * 1e6) as i64
 }
 
-/// A variant of a closed list by its index.
+/// Returns the variant of a closed list with an index.
 pub(super) fn variant<W: Copy>(all: &[W], index: i32) -> Option<W> {
     usize::try_from(index).ok().and_then(|index| all.get(index)).copied()
 }
 
-/// How many events have the same keys.
+/// Counts events by their keys.
 struct GroupedCounts<const N: usize> {
     sums: HashMap<[i32; N], u64, foldhash::fast::RandomState>,
-    /// The keys of the row before, and how many events had them in succession: more often than not, the next has them too.
+    /// The keys of the previous row, and the number of consecutive events with them: the next row often has the same
+    /// keys.
     last: ([i32; N], u64),
-    /// How many of the keys stand for names that were sent.
+    /// The number of leading keys that represent names from senders.
     name_columns: usize,
 }
 

@@ -1,16 +1,17 @@
-//! How many calls of each service are taken for successes although nobody saw the content of their reply.
+//! Counts the calls of each service that are taken for successes although the content of their reply was not
+//! captured.
 //!
-//! A service that reports spans without the content of replies looks as if nothing ever failed in it. So that
-//! "no errors" is never silently wrong, `/api/v1/status` names such services.
+//! A service that reports spans without the content of replies looks as if it never failed. `/api/v1/status` names
+//! such services, so that "no errors" is not silently wrong.
 //!
-//! Invariant: there are no more services in here than metrics tell apart.
+//! Invariant: there are no more services here than metrics distinguish.
 
 use std::collections::BTreeMap;
 
-/// The finding of a service whose replies nobody sees.
+/// The finding of a service whose replies are not captured.
 pub(crate) const REPLY_NOT_CAPTURED: &str = "reply_not_captured";
 
-/// Calls of one service, since the start.
+/// The calls of one service since the start of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Capture {
     pub(crate) calls: u64,
@@ -18,28 +19,28 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Returns true when at least a quarter of the calls might hide a failure. Calls without a tool count as well, and a single
-    /// reply that did not arrive makes nobody blind.
+    /// Reports whether at least a quarter of the calls might hide a failure. Calls without a tool count as well, and
+    /// a single missing reply is not enough for a service with many calls.
     pub(crate) fn is_blind(self) -> bool {
         self.unverified > 0 && self.unverified.saturating_mul(4) >= self.calls
     }
 }
 
-/// The services of which calls were counted.
+/// The services that have calls, with their counts.
 #[derive(Debug, Default)]
 pub(crate) struct Captures(BTreeMap<Box<str>, Capture>);
 
 impl Captures {
-    /// Adds calls of a service; its name is a label, so that there are not many.
+    /// Adds calls of a service. The name is a label value, so the number of services is bounded.
     pub(super) fn add(&mut self, service: &str, calls: u64, unverified: u64) {
-        // Not by `entry`, which would want a name of its own for every batch.
+        // The `entry` method would allocate an owned name for every batch.
         match self.0.get_mut(service) {
             Some(capture) => capture.add(calls, unverified),
             None => drop(self.0.insert(service.into(), Capture { calls, unverified })),
         }
     }
 
-    /// The services that have unverified calls.
+    /// Returns the services that have unverified calls.
     pub(crate) fn unverified(&self) -> impl Iterator<Item = (&str, Capture)> {
         let known = self.0.iter().filter(|(_, capture)| capture.unverified > 0);
         known.map(|(service, capture)| (&**service, *capture))

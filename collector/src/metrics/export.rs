@@ -1,4 +1,4 @@
-//! `/metrics`: everything in Prometheus's text format.
+//! The `/metrics` endpoint: all metrics in the text format of Prometheus.
 
 use super::health::{EndpointMetrics, Families, HealthCollector, to_f64};
 use super::names;
@@ -20,17 +20,17 @@ use std::collections::HashMap;
 use std::io::Write;
 use store::maintenance::Maintenance;
 
-/// Puts all metrics together.
+/// Combines all metrics for export.
 pub struct Exporter {
     health: HealthCollector,
     descriptions: Vec<Desc>,
 }
 
 impl Exporter {
-    /// Reads from these.
+    /// Creates an exporter that reads from the given parts.
     ///
     /// # Errors
-    /// When a name is not one, which would be a defect.
+    /// Returns an error if a metric has an invalid name, which would be a bug.
     pub fn new(
         pipeline: Pipeline,
         maintenance: Maintenance,
@@ -70,10 +70,10 @@ impl Collector for Exporter {
     }
 }
 
-/// The route.
+/// Returns the route.
 ///
 /// # Errors
-/// When a metric is there twice, which would be a defect.
+/// Returns an error if a metric is registered twice, which would be a bug.
 pub fn routes(exporter: Exporter) -> prometheus::Result<Router> {
     let registry = Registry::new();
     registry.register(Box::new(exporter))?;
@@ -84,7 +84,7 @@ pub fn routes(exporter: Exporter) -> prometheus::Result<Router> {
 async fn scrape(State(registry): State<Registry>, headers: HeaderMap) -> Response {
     let accepted = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let compressed = accepted.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"));
-    // Tens of thousands of series are text for some milliseconds, which no other connection should wait for.
+    // Encoding tens of thousands of series takes some milliseconds, which must not block other connections.
     let encoded = tokio::task::spawn_blocking(move || encode(&registry, compressed)).await;
     let Ok(Ok(body)) = encoded else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n").into_response();

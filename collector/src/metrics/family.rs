@@ -1,29 +1,30 @@
-//! The series of one metric, as many as there may be.
+//! The series of one metric, in a bounded number.
 //!
-//! Label values come from what was sent, so somebody could send a million. What always holds: a service has at total
-//! `per_service` series, all together at total `total` and those of the service `_other`; what does not fit is counted all the
-//! same, under the label value `_other`.
+//! Label values come from senders, who could send a million different ones. Invariant: a service has at most
+//! `per_service` series, and all services together have at most `total` and those of the service `_other`; what does
+//! not fit is still counted, with the label value `_other`.
 
 use super::names::{DYNAMIC_LABELS, Metric, OTHER};
 use prometheus::proto::{LabelPair, MetricFamily};
 use std::collections::HashMap;
 
-/// Stands between the values of a series, and in none of them.
+/// The separator between the label values of a series; it is removed from the values themselves.
 const SEPARATOR: char = '\u{1f}';
-/// Longer values are cut.
+/// The length, in bytes, to which label values are cut.
 const MAX_VALUE_BYTES: usize = 128;
 
-/// How many series a metric may have.
+/// The limit on the series of a metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesLimit {
-    /// Of one service.
+    /// The series of one service.
     pub(super) per_service: usize,
-    /// Of all.
+    /// The series of all services.
     pub(super) total: usize,
 }
 
 impl SeriesLimit {
-    /// The same part of another whole. What one service may have grows with the whole, and does not shrink with it.
+    /// Returns the limit in proportion to another whole. The limit of one service grows with the whole, but does not
+    /// shrink with it.
     pub(super) const fn scaled(self, whole: usize, of: usize) -> Self {
         let total = scaled(self.total, whole, of);
         let per_service = scaled(self.per_service, whole, of);
@@ -39,17 +40,17 @@ const fn scaled(part: usize, whole: usize, of: usize) -> usize {
     if scaled > usize::MAX as u128 { usize::MAX } else { scaled as usize }
 }
 
-/// The series of one metric, `per_service` with its value. The first label is the service.
+/// The series of one metric, each with its value. The first label is the service.
 #[derive(Debug)]
 pub(super) struct Family<V> {
     metric: &'static Metric,
     limit: SeriesLimit,
-    /// By the values of the labels.
+    /// The values, by the joined label values.
     series: HashMap<Box<str>, V>,
     by_service: HashMap<Box<str>, usize>,
-    /// How often a value had to be replaced.
+    /// The number of times that a label value had to be replaced.
     capped: u64,
-    /// The values of the series that is looked for.
+    /// The joined label values of the series that is being looked up; kept to reuse its memory.
     key: String,
 }
 
@@ -65,7 +66,8 @@ impl<V: Default> Family<V> {
         }
     }
 
-    /// The value of a series, which is made if there is limit; else of the one that it is a part of.
+    /// Returns the value of a series. It is created if the limit allows; else the value of the overflow series is
+    /// returned.
     pub(super) fn get_or_insert(&mut self, values: &[&str]) -> &mut V {
         let service = values.first().copied().unwrap_or_default();
         self.build_key(values);
@@ -83,7 +85,8 @@ impl<V: Default> Family<V> {
         self.series.entry(self.key.as_str().into()).or_default()
     }
 
-    /// Seeks what a series without limit is a part of: the rest of its service, or of all services.
+    /// Builds the key of the overflow series for a series beyond the limit: that of its service, or that of all
+    /// services.
     fn build_overflow_key(&mut self, values: &[&str], has_room: bool) {
         let with_other = |from: usize| -> Vec<&str> {
             let labels = self.metric.labels.iter().zip(values).enumerate();
@@ -108,7 +111,7 @@ impl<V: Default> Family<V> {
         }
     }
 
-    /// Lets go of series.
+    /// Removes the series for which `is_kept` returns false.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&mut V) -> bool) {
         let by_service = &mut self.by_service;
         self.series.retain(|values, value| {
@@ -135,7 +138,7 @@ impl<V: Default> Family<V> {
         self.metric
     }
 
-    /// The series as they are exported: those that `write` gives a value.
+    /// Returns the series for export: those to which `write` gives a value.
     pub(super) fn collect(
         &self,
         metric: &Metric,
@@ -151,7 +154,7 @@ impl<V: Default> Family<V> {
     }
 }
 
-/// A metric without series.
+/// Returns a metric without series.
 pub(super) fn empty(metric: &Metric) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(metric.name.to_owned());
@@ -160,7 +163,7 @@ pub(super) fn empty(metric: &Metric) -> MetricFamily {
     family
 }
 
-/// A series without a value.
+/// Returns a series without a value.
 pub(super) fn series<'v>(
     metric: &Metric,
     values: impl IntoIterator<Item = &'v str>,

@@ -1,13 +1,13 @@
-//! Which groups of errors are new.
+//! Tracks which groups of errors are new.
 //!
-//! What always holds: memory is bounded, so a group that was not seen for very long can be new again; and nothing is
-//! called new before the groups of the store are known, so that a restart is not a flood of news.
+//! Invariants: memory is bounded, so a group that was not seen for very long can be new again; and no group is called
+//! new before the groups of the store are loaded, so that a restart does not report known groups as new.
 
 use std::collections::{HashMap, HashSet};
 
-/// Groups in each half of the memory: the older half goes when the younger one is full.
+/// The number of groups in each generation: the older one is dropped when the younger one is full.
 const GENERATION_CAPACITY: usize = 1 << 17;
-/// Groups that wait to be judged while the store is read.
+/// The number of groups that are kept pending while the store is read.
 const MAX_PENDING: usize = 1 << 14;
 
 type Set = HashSet<u64, foldhash::fast::RandomState>;
@@ -17,17 +17,17 @@ type Set = HashSet<u64, foldhash::fast::RandomState>;
 pub(super) struct GroupTracker {
     young: Set,
     old: Set,
-    /// Groups that came while the store was being read, with their service.
+    /// Groups that came while the store was being read, with their service; `None` after that.
     pending: Option<HashMap<u64, Box<str>>>,
 }
 
 impl GroupTracker {
-    /// Nothing is known yet, and nothing new until [`Self::finish_warmup`].
+    /// Creates a tracker that knows no groups, and calls none new until [`Self::finish_warmup`].
     pub(super) fn new() -> Self {
         Self { young: Set::default(), old: Set::default(), pending: Some(HashMap::new()) }
     }
 
-    /// Remembers a group; true when it was not known.
+    /// Adds a group. Returns true if it was not known.
     pub(super) fn insert(&mut self, group: u64) -> bool {
         if self.young.contains(&group) {
             return false;
@@ -39,7 +39,7 @@ impl GroupTracker {
         !self.old.contains(&group)
     }
 
-    /// True when a group is new for sure.
+    /// Adds a group. Returns true if it is certainly new; while the store is read, the group is kept pending.
     pub(super) fn is_new(&mut self, group: u64, service: &str) -> bool {
         match &mut self.pending {
             Some(pending) if pending.len() < MAX_PENDING && !self.young.contains(&group) => {
@@ -51,14 +51,15 @@ impl GroupTracker {
         }
     }
 
-    /// The store has been read: which of those that waited are new, by their services.
+    /// Ends the warmup after the store was read, and returns the services of the pending groups that are new.
     pub(super) fn finish_warmup(&mut self) -> Vec<Box<str>> {
         let pending = self.pending.take().unwrap_or_default();
         let new = pending.into_iter().filter(|(group, _)| self.insert(*group));
         new.map(|(_, service)| service).collect()
     }
 
-    /// The store cannot be read: what waited counts as known, since a flood of false news helps nobody.
+    /// Ends the warmup after the store could not be read: pending groups count as known, since many false reports of
+    /// new groups are worse than none.
     pub(super) fn abandon_warmup(&mut self) {
         drop(self.finish_warmup());
     }

@@ -1,4 +1,4 @@
-//! Our own health, as metrics: read where it is counted anyway, when somebody asks.
+//! Metrics of the health of the server itself, read at each scrape from where they are counted anyway.
 
 use super::family::{empty, series};
 use super::names::{self, Metric};
@@ -19,41 +19,41 @@ use store::delta::Expired;
 use store::maintenance::{Maintenance, MaintenanceStats};
 use store::wal::{FSYNC_BOUNDS, WalStats};
 
-/// What queries did so far.
+/// The statistics of queries since the start of the server.
 #[derive(Debug, Default)]
 pub struct QueryStats {
-    /// How many are running.
+    /// The number of queries that are running.
     pub running: u64,
-    /// By where they came in.
+    /// The statistics of each protocol.
     pub protocols: Vec<ProtocolQueryStats>,
 }
 
-/// What the queries of one door did so far.
+/// The statistics of the queries of one protocol.
 #[derive(Debug, Default)]
 pub struct ProtocolQueryStats {
-    /// Its name.
+    /// The name of the protocol.
     pub protocol: &'static str,
-    /// `QueryStats` that were answered.
+    /// Queries that succeeded.
     pub succeeded: u64,
-    /// `QueryStats` that were refused, or went wrong.
+    /// Queries that were rejected or failed.
     pub failed: u64,
-    /// `QueryStats` that were left before they had ended.
+    /// Queries that were stopped before they had ended.
     pub stopped: u64,
-    /// How long all of them ran.
+    /// The total duration of all queries.
     pub time: Duration,
-    /// How many ran at most so many milliseconds.
+    /// For each bound in milliseconds, the number of queries that took at most that long.
     pub within: Vec<(u64, u64)>,
 }
 
-/// Who comes in, and what they do there.
+/// The sources of the metrics of endpoints: access, connections, TLS and queries.
 pub struct EndpointMetrics {
-    /// Who is let in.
+    /// The authenticator, which counts denials.
     pub authenticator: Arc<Authenticator>,
-    /// How many come.
+    /// The statistics of connections.
     pub connections: Arc<ConnectionStats>,
-    /// What they encrypt with.
+    /// The TLS configuration of the listeners, if there is one.
     pub tls: Option<Arc<Tls>>,
-    /// What was asked so far.
+    /// Returns the statistics of queries.
     pub queries: Box<dyn Fn() -> QueryStats + Send + Sync>,
 }
 
@@ -89,11 +89,11 @@ impl EndpointMetrics {
     }
 }
 
-/// What is looked at.
+/// Collects the health metrics from the parts of the server.
 pub(super) struct HealthCollector {
     pub(super) pipeline: Pipeline,
     pub(super) maintenance: Maintenance,
-    /// What the log may take on disk.
+    /// The largest size of the WAL on disk, in bytes.
     pub(super) wal_limit: u64,
     pub(super) endpoints: EndpointMetrics,
 }
@@ -151,7 +151,7 @@ impl HealthCollector {
             .labeled(&names::UNRECOGNIZED, by_word(&RECORD_REASONS, |source, at| source.reasons[at].get()));
     }
 
-    /// What we read ourselves.
+    /// Collects the metrics of tailed files and of standard input.
     fn collect_inputs(&self, families: &mut Families) {
         let Counters { files, stdin, .. } = self.pipeline.counters();
         families.scalar(&names::FILES_OPEN, to_f64(files.open.get()));
@@ -277,17 +277,17 @@ fn collect_queries(queries: &QueryStats, families: &mut Families) {
     families.histograms(&names::QUERY_DURATION, durations);
 }
 
-/// Metrics in the making.
+/// The metrics that are being collected.
 #[derive(Default)]
 pub(super) struct Families(pub(super) Vec<MetricFamily>);
 
 impl Families {
-    /// A metric without labels.
+    /// Adds a metric without labels.
     pub(super) fn scalar(&mut self, metric: &Metric, value: f64) {
         self.labeled(metric, [(Vec::new(), value)]);
     }
 
-    /// A metric with labels.
+    /// Adds a metric with labels.
     pub(super) fn labeled<'v>(
         &mut self,
         metric: &Metric,
@@ -325,7 +325,7 @@ fn bool_to_f64(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
 
-/// Counts stay exact in a `to_f64` up to 2^53.
+/// Converts a count to a float, which is exact up to 2^53.
 pub(super) fn to_f64(count: u64) -> f64 {
     count as f64
 }

@@ -1,4 +1,4 @@
-//! Values as they are exported.
+//! Conversions of values to the protobuf types of the Prometheus client.
 
 use super::batch_summary::Durations;
 use super::family::Family;
@@ -6,7 +6,7 @@ use super::names::Metric;
 use prometheus::proto::{self, MetricFamily, MetricType};
 use store::rows::BUCKET_BOUNDS_US;
 
-/// A number as a counter or a gauge.
+/// Sets the value of a series to a number, as a counter or a gauge.
 pub(super) fn set_number(kind: MetricType, value: f64, series: &mut proto::Metric) {
     if kind == MetricType::COUNTER {
         let mut counter = proto::Counter::default();
@@ -19,14 +19,14 @@ pub(super) fn set_number(kind: MetricType, value: f64, series: &mut proto::Metri
     }
 }
 
-/// Durations as a histogram.
+/// Returns durations as a histogram.
 pub(super) fn histogram(durations: &Durations) -> proto::Histogram {
     let within = BUCKET_BOUNDS_US.iter().zip(durations.bucket_counts);
     let buckets = within.map(|(bound, count)| (*bound as f64 / 1e6, count));
     cumulative_histogram(buckets, durations.count, durations.sum_us as f64 / 1e6)
 }
 
-/// A histogram of bounds, and how many are within each.
+/// Returns a histogram of upper bounds and cumulative counts.
 pub(super) fn cumulative_histogram(
     within: impl Iterator<Item = (f64, u64)>,
     count: u64,
@@ -46,7 +46,7 @@ pub(super) fn cumulative_histogram(
 }
 
 impl Family<u64> {
-    /// The series as counters.
+    /// Returns the series as counters.
     pub(super) fn counters(&self) -> MetricFamily {
         self.collect(self.metric(), |count, series| {
             set_number(MetricType::COUNTER, *count as f64, series);
@@ -56,7 +56,7 @@ impl Family<u64> {
 }
 
 impl<V: Default> Family<V> {
-    /// The series that have a value, as gauges of a metric with the same labels.
+    /// Returns the series that have a value, as gauges of a metric with the same labels.
     pub(super) fn gauges(&self, metric: &Metric, value_of: impl Fn(&V) -> Option<f64>) -> MetricFamily {
         self.collect(metric, |value, series| match value_of(value) {
             Some(value) => {

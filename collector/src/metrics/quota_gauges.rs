@@ -1,7 +1,7 @@
-//! How far quotas have got, as gauges.
+//! Gauges of the usage of quotas.
 //!
-//! A gauge is what was said last, and only for so long: a quota that has started anew, or of which nobody has spoken for
-//! an hour, is not shown any more.
+//! A gauge shows the last report, for a limited time: a quota that was reset, or that nobody has reported for an
+//! hour, is not shown any more.
 
 use super::batch_summary::QuotaReport;
 use super::family::{Family, SeriesLimit};
@@ -10,20 +10,20 @@ use classifier::QuotaLevel;
 use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
 
-/// After so long without a report, nobody knows, in microseconds.
+/// The time without a report after which a quota is not shown any more, in microseconds.
 const STALE_AFTER_US: i64 = 3_600_000_000;
-/// Clients of one quota that are told apart.
+/// The number of clients of one quota that are distinguished.
 const MAX_CLIENTS: usize = 64;
 
-/// All quotas.
+/// The gauges of all quotas.
 #[derive(Debug)]
 pub(super) struct QuotaGauges(Family<Quota>);
 
-/// One quota, by the clients that use it.
+/// One quota, with the last report of each client that uses it.
 #[derive(Debug, Default)]
 struct Quota(HashMap<Box<str>, QuotaSample>);
 
-/// What was last said about a client's use.
+/// The last report of a client's usage.
 #[derive(Debug, Clone, Copy)]
 struct QuotaSample {
     received_at: i64,
@@ -39,7 +39,7 @@ impl QuotaSample {
         Self { received_at, usage: ratio.or(exhausted), resets_at: report.resets_at }
     }
 
-    /// A reset that was over when we `received_at` of it says nothing about what came after.
+    /// Reports whether the sample is outdated. A reset time that had passed when the report came does not expire it.
     fn is_expired(&self, now: i64) -> bool {
         let has_reset = self.resets_at.is_some_and(|reset| reset > self.received_at && reset <= now);
         has_reset || now.saturating_sub(self.received_at) > STALE_AFTER_US
@@ -47,7 +47,7 @@ impl QuotaSample {
 }
 
 impl Quota {
-    /// The client that has used most.
+    /// Returns the sample of the client with the highest usage.
     fn highest_usage(&self) -> Option<&QuotaSample> {
         let usage = |sample: &&QuotaSample| sample.usage.unwrap_or(-1.0);
         self.0.values().max_by(|left, right| usage(left).total_cmp(&usage(right)))
@@ -59,7 +59,7 @@ impl QuotaGauges {
         Self(Family::new(&QUOTA_USAGE, limit))
     }
 
-    /// Takes what was said about a quota.
+    /// Records a report of a quota.
     pub(super) fn record(&mut self, service: &str, report: &QuotaReport, received_at: i64) {
         let clients = &mut self.0.get_or_insert(&[service, &report.metric]).0;
         let has_room = clients.len() < MAX_CLIENTS || clients.contains_key(&report.client);
@@ -67,7 +67,7 @@ impl QuotaGauges {
         clients.insert(client, QuotaSample::of(report, received_at));
     }
 
-    /// Forgets what is over.
+    /// Removes samples that have expired.
     pub(super) fn expire(&mut self, now: i64) {
         self.0.retain(|quota| {
             quota.0.retain(|_, sample| !sample.is_expired(now));
@@ -75,7 +75,7 @@ impl QuotaGauges {
         });
     }
 
-    /// Each is a ratio and a time.
+    /// Returns the number of series: each quota has a ratio and a reset time.
     pub(super) fn series(&self) -> usize {
         2 * self.0.len()
     }

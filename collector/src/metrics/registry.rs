@@ -1,4 +1,5 @@
-//! The metrics of services: what they count, and divide which room.
+//! The registry of the metrics of services: it adds summaries of batches, and divides the limit on series among
+//! metrics.
 
 use super::batch_summary::{
     BatchSummary, CallCounts, Denial, DenialCause, Durations, EventCounts, QuotaReport,
@@ -15,16 +16,18 @@ use prometheus::proto::MetricFamily;
 use std::collections::HashMap;
 use store::rows::BUCKET_BOUNDS_US;
 
-/// Services whose series begin at 0, before the first event.
+/// The number of services whose series are initialized to 0, before their first event.
 const MAX_ZERO_INITIALIZED_SERVICES: usize = 100;
-/// What a server reports counts instead of what its callers do, for so long, in microseconds.
+/// The time after a report of a server during which reports of callers do not count for the operation, in
+/// microseconds.
 const SERVER_REPORT_TTL_US: i64 = 300_000_000;
 
-/// Codes of these categories have alerts, which cannot see the first sample of a series.
+/// The categories whose codes have alerts. Alerts cannot see the first sample of a series, so these series begin at
+/// 0.
 const ALERTING_CATEGORIES: [Category; 4] =
     [Category::Internal, Category::RateLimit, Category::Permission, Category::Token];
 
-/// Whose fault errors of a category usually are: these series begin at 0, with that of an unknown fault.
+/// The usual faults of errors by category: these series begin at 0, and so does that of an unknown fault.
 const USUAL_FAULTS: [(Category, &[Fault]); Category::ALL.len()] = [
     (Category::Validation, &[Fault::Caller]),
     (Category::NotFound, &[Fault::Caller]),
@@ -38,7 +41,7 @@ const USUAL_FAULTS: [(Category, &[Fault]); Category::ALL.len()] = [
     (Category::Unknown, &[Fault::Server]),
 ];
 
-/// The states of a confirmation, and the codes that tell of them.
+/// The states of a confirmation, and the codes that report them.
 const CONFIRMATIONS: [(&str, &[&str]); 5] = [
     ("required", &["CONFIRMATION_REQUIRED", "RATE_LIMIT_QUOTA_PAUSE"]),
     ("granted", &["CONFIRMATION_GRANTED"]),
@@ -47,7 +50,7 @@ const CONFIRMATIONS: [(&str, &[&str]); 5] = [
     ("revoked", &["TOKEN_REVOKED"]),
 ];
 
-/// What can happen to a token, and the codes that tell of it.
+/// The states of a token, and the codes that report them.
 const TOKENS: [(&str, &[&str]); 7] = [
     ("issued", &["TOKEN_ISSUED"]),
     ("validated", &["TOKEN_VALIDATED"]),
@@ -58,24 +61,25 @@ const TOKENS: [(&str, &[&str]); 7] = [
     ("mismatched", &["TOKEN_SCOPE_MISMATCH"]),
 ];
 
-/// The outcomes of a call. One that asks for more input has worked so far.
+/// The outcomes of a call that begin at 0. A call that asks for more input counts as ok.
 const OUTCOMES: [&str; 3] = ["ok", "failed", "hidden"];
 
-/// What a histogram exports for `per_service` of its series: its buckets, the one without a bound, sum and count.
+/// The number of lines that each series of a histogram exports: its buckets, the one without a bound, sum and count.
 const HISTOGRAM_LINES: usize = BUCKET_BOUNDS_US.len() + 3;
-/// Series of our own health: what is not of services.
+/// The number of series that are reserved for the health of the server itself.
 const HEALTH_SERIES: usize = 1_000;
-/// The sums of all services that have no room of their own.
+/// The number of series for all services that have none of their own.
 const OVERFLOW_SERIES: usize = (Category::ALL.len() * EventKind::ALL.len())
     * (Dialect::ALL.len() + Fault::ALL.len() + 1)
     + OUTCOMES.len()
     + HISTOGRAM_LINES
     + QuotaLevel::ALL.len()
     + 32;
-/// Series that every service has: of its requests, confirmations, tokens, new groups and budget.
+/// The number of series that every service has: of its requests, confirmations, tokens, new groups, budget and
+/// unverified calls.
 const FIXED_SERIES_PER_SERVICE: usize = OUTCOMES.len() + CONFIRMATIONS.len() + TOKENS.len() + 3;
 
-/// How many series `per_service` metric may have.
+/// The limits on the series of each metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesLimits {
     events: SeriesLimit,
@@ -90,7 +94,7 @@ pub(super) struct SeriesLimits {
 }
 
 impl SeriesLimits {
-    /// As they share out [`Limits::DEFAULT`].
+    /// The division of [`Limits::DEFAULT`].
     const DEFAULT: Self = Self {
         events: SeriesLimit { per_service: 300, total: 18_000 },
         categories: SeriesLimit { per_service: 60, total: 7_000 },
@@ -103,7 +107,8 @@ impl SeriesLimits {
         services: Limits::DEFAULT.services,
     };
 
-    /// Shares out the series: what every service has comes first, the rest in the proportions of the default.
+    /// Divides the series: those that every service has come first, and the rest is divided in the proportions of the
+    /// default.
     pub(super) const fn divide(limits: &Limits) -> Self {
         let (share, whole) = (distributable_series(limits), distributable_series(&Limits::DEFAULT));
         let Self { events, categories, durations, quotas, quota_events, trust_denials, .. } = Self::DEFAULT;
@@ -121,12 +126,12 @@ impl SeriesLimits {
         }
     }
 
-    /// The room of a metric that has so many series for `per_service` service.
+    /// Returns the limit of a metric that has `per_service` series for each service.
     const fn fixed_limit(&self, per_service: usize) -> SeriesLimit {
         SeriesLimit { per_service, total: per_service * self.services }
     }
 
-    /// Series of services, at total; the rest of all services included.
+    /// Returns the largest number of series of services, including those for services that have none of their own.
     pub(super) const fn max_series(&self) -> usize {
         self.events.total
             + self.categories.total
@@ -141,24 +146,24 @@ impl SeriesLimits {
     }
 }
 
-/// The series that are `distributable_series` out by need.
+/// Returns the number of series that are left after those that are reserved, to be divided by need.
 const fn distributable_series(limits: &Limits) -> usize {
     limits.series.saturating_sub(HEALTH_SERIES + OVERFLOW_SERIES + FIXED_SERIES_PER_SERVICE * limits.services)
 }
 
 const _: () = assert!(SeriesLimits::DEFAULT.max_series() + HEALTH_SERIES <= Limits::DEFAULT.series);
 
-/// What was summary since the start.
+/// The metrics of services since the start of the server.
 #[derive(Debug)]
 pub(super) struct MetricRegistry {
     pub(super) series_limits: SeriesLimits,
-    /// Operations that are remembered to be `server_reports` by a server that reports.
+    /// The largest number of operations in `server_reports`.
     max_operations: usize,
-    /// The services that are told apart, by the dialects they have seen.
+    /// The services that are distinguished, with their dialects.
     services: HashMap<Box<str>, Dialects>,
-    /// The registered codes that alerts watch, by their dialect.
+    /// The registered codes that have alerts, with their dialect.
     alerting_codes: Vec<(Dialect, Category, EventKind, Box<str>)>,
-    /// When a server last reported calls of an operation.
+    /// The time at which a server last reported calls of an operation.
     server_reports: HashMap<Box<str>, i64>,
     pub(super) groups: GroupTracker,
     quotas: QuotaGauges,
@@ -175,11 +180,11 @@ pub(super) struct MetricRegistry {
     new_groups: Family<u64>,
     over_budget: Family<u64>,
     unverified: Family<u64>,
-    /// Calls of services by whether somebody saw their reply.
+    /// The unverified calls of each service.
     captures: Captures,
 }
 
-/// Dialects, a bit `per_service`.
+/// The dialects that a service has used, one bit for each.
 #[derive(Debug, Clone, Copy, Default)]
 struct Dialects {
     seen: u16,
@@ -214,12 +219,12 @@ impl MetricRegistry {
         }
     }
 
-    /// Adds what a batch brought.
+    /// Adds the summary of a batch.
     pub(super) fn add(&mut self, summary: &BatchSummary) {
         for events in &summary.events {
             self.add_events(events);
         }
-        // What servers report comes first, so that their callers' reports of the same calls are known for that.
+        // Reports of servers come first, so that reports of their callers are recognized as the same calls.
         for is_caller in [false, true] {
             for calls in summary.calls.iter().filter(|calls| calls.is_caller == is_caller) {
                 self.add_calls(calls, summary.arrival);
@@ -306,7 +311,7 @@ impl MetricRegistry {
 
     fn add_quota(&mut self, report: &QuotaReport, arrival: i64) {
         let service = self.service_label(&report.service);
-        // The other levels begin at 0: alerts may watch them from now on.
+        // The other levels begin at 0, so that alerts can watch them from now on.
         for level in QuotaLevel::ALL {
             *self.quota_events.get_or_insert(&[service, &report.metric, level.as_str()]) +=
                 if *level == report.level { report.count } else { 0 };
@@ -326,12 +331,12 @@ impl MetricRegistry {
         }
     }
 
-    /// The label value of a service that was met.
+    /// Returns the label value of a service: its name if it is registered, else [`OTHER`].
     fn service_label<'s>(&self, service: &'s str) -> &'s str {
         if self.services.contains_key(service) { service } else { OTHER }
     }
 
-    /// Learns of a service and its dialect. Its series begin at 0 before anything happens to them.
+    /// Registers a service and its dialect. Its series begin at 0 before its first event.
     pub(super) fn register_service(&mut self, service: &str, dialect: Option<Dialect>) {
         if !self.services.contains_key(service) {
             if self.services.len() >= self.series_limits.services {
@@ -393,12 +398,12 @@ impl MetricRegistry {
         }
     }
 
-    /// Forgets what is over.
+    /// Removes quotas that have expired.
     pub(super) fn expire(&mut self, now: i64) {
         self.quotas.expire(now);
     }
 
-    /// Every metric with its series.
+    /// Returns every metric with its series.
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
         let mut families: Vec<_> = self.counters().map(Family::counters).into();
         families.push(self.durations.collect(&names::OPERATION_DURATION, |durations, series| {
@@ -409,7 +414,7 @@ impl MetricRegistry {
         families
     }
 
-    /// What is known of each service's replies, by its name.
+    /// Returns the unverified calls of each service.
     pub(super) fn captures(&self) -> &Captures {
         &self.captures
     }
@@ -431,13 +436,13 @@ impl MetricRegistry {
         ]
     }
 
-    /// How many series there are.
+    /// Returns the number of series.
     pub(super) fn series(&self) -> usize {
         let counters: usize = self.counters().into_iter().map(Family::len).sum();
         counters + HISTOGRAM_LINES * self.durations.len() + self.quotas.series()
     }
 
-    /// How often labels had to be replaced, by metric.
+    /// Returns how often labels had to be replaced, by metric.
     pub(super) fn capped(&self) -> Vec<(&'static str, u64)> {
         let mut capped: Vec<_> = self.counters().into_iter().map(Family::capped).collect();
         capped.extend([self.durations.capped(), self.quotas.capped()]);
@@ -445,13 +450,13 @@ impl MetricRegistry {
     }
 }
 
-/// The registered codes of the categories that have alerts.
+/// Returns the registered codes of the categories that have alerts.
 fn alerting_codes(registry: &Registry) -> Vec<(Dialect, Category, EventKind, Box<str>)> {
     let is_alerting = |category: &Category| ALERTING_CATEGORIES.contains(category);
     let entries = registry.entries().iter().filter(|entry| is_alerting(&entry.meaning.category));
     let mut alerting_codes: Vec<_> = entries
         .map(|entry| {
-            // What is sent with a call that worked is a warning.
+            // A code that comes with a successful call is a warning.
             let kind = if entry.http_status == Some(200) { EventKind::Warning } else { EventKind::Error };
             (entry.dialect, entry.meaning.category, kind, Box::from(entry.canonical.as_str()))
         })

@@ -1,4 +1,4 @@
-//! What the registry makes of batches.
+//! Tests of the metrics that the registry computes from batches.
 
 use super::batch_summary::{BatchSummary, CallCounts, Denial, DenialCause, Durations, EventCounts};
 use super::registry::{MetricRegistry, SeriesLimits};
@@ -10,7 +10,7 @@ fn registry() -> MetricRegistry {
     MetricRegistry::new(&Registry::builtin().unwrap(), &Limits::DEFAULT)
 }
 
-/// The lines of a metric that are not zero.
+/// Returns the exported lines of a metric that are not zero.
 fn lines(registry: &MetricRegistry, metric: &str) -> Vec<String> {
     let families: Vec<_> = registry
         .collect()
@@ -59,7 +59,7 @@ fn a_call_that_both_sides_report_counts_once() {
         lines(&registry, "faultline_requests_total"),
         ["faultline_requests_total{service=\"orders\",outcome=\"ok\"} 3"]
     );
-    // The server has not reported for a while: it may have been taken out.
+    // The server has not reported for a while, so its instrumentation may have been removed.
     registry.add(&BatchSummary {
         arrival: 20 * minute,
         calls: vec![calls("agent", true, 2)],
@@ -105,7 +105,8 @@ fn services_past_the_bound_are_others() {
     assert_eq!(lines(&registry, "faultline_trust_denials_total"), [denied]);
 }
 
-/// Guarantee: whatever an operator sets, there are never more series than he allows; the default is as it was promised.
+/// Whatever limits an operator sets, there are never more series than they allow, and the default divides as
+/// documented.
 #[test]
 fn series_are_shared_out_within_what_is_set() {
     for (series, services) in [(4_000, 1), (4_000, 100), (20_000, 400), (50_000, 1_250), (1_000_000, 25_000)]

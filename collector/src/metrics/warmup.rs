@@ -1,6 +1,6 @@
-//! What a restart would forget: which services there are, and which groups of errors are known.
+//! Restores what the metrics would lose in a restart: the known services, and the known groups of errors.
 //!
-//! Read from the store, in the background: counting begins at once, and only news has to wait for it.
+//! They are read from the store in the background: counting begins at once, and only new groups have to wait.
 
 use super::Metrics;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -13,15 +13,15 @@ use store::Table;
 use store::delta::{DeltaError, DeltaTables};
 use store::hot::BufferedRecord;
 
-/// A service that has said nothing for so long need not be expected, in microseconds.
+/// The time within which a service must have sent traffic to be registered, in microseconds.
 const SERVICE_HISTORY_US: i64 = 24 * 3_600_000_000;
-/// A group that was not seen for so long is news, in microseconds.
+/// The time within which a group must have been seen to be known, in microseconds.
 const GROUP_HISTORY_US: i64 = 14 * 24 * 3_600_000_000;
-/// But no more than so many of the newest rows are looked at.
+/// The number of rows that are read of each table; the newest come first.
 const MAX_ROWS: usize = 5_000_000;
 
 impl Metrics {
-    /// Remembers what the store held at the start.
+    /// Loads the services and groups that the store held at startup.
     fn load(&self, records: Vec<Arc<BufferedRecord>>, delta: Option<&DeltaTables>, now: i64) {
         for record in records {
             for table in [Table::Traffic, Table::Events] {
@@ -45,7 +45,7 @@ impl Metrics {
     }
 
     fn load_flushed(&self, delta: &DeltaTables, now: i64) -> Result<(), DeltaError> {
-        // First, before a file is added that holds what is only now new.
+        // Events are read first, before a flush adds a file with groups that are only now new.
         self.load_table(delta, Table::Events, "time", now - GROUP_HISTORY_US, &["fingerprint"])?;
         self.load_table(delta, Table::Traffic, "minute", now - SERVICE_HISTORY_US, &["service", "dialect"])
     }
@@ -68,7 +68,7 @@ impl Metrics {
     }
 
     fn load_rows(&self, rows: &RecordBatch) {
-        // Dictionaries in the log, plain in the tables.
+        // The columns are dictionaries in the WAL and plain strings in the tables.
         let texts = |name| cast(rows.column_by_name(name)?, &DataType::Utf8).ok();
         let mut registry = self.lock();
         if let Some((services, dialects)) = texts("service").zip(texts("dialect")) {
@@ -97,10 +97,10 @@ fn texts_of(texts: &ArrayRef) -> impl Iterator<Item = Option<&str>> {
         .flat_map(|texts| (0..texts.len()).map(|row| texts.is_valid(row).then(|| texts.value(row))))
 }
 
-/// Starts to remember; whoever stops does not wait for it.
+/// Starts loading in the background; shutdown does not wait for it.
 ///
 /// # Errors
-/// When there is no thread.
+/// Returns an error if the thread cannot be started.
 pub(crate) fn start(
     metrics: Arc<Metrics>,
     records: Vec<Arc<BufferedRecord>>,

@@ -53,7 +53,7 @@ pub(super) struct Report<T> {
     /// The span or log record that reports.
     pub(super) reporter: u64,
     pub(super) event_id: u128,
-    /// How informative the report is; see `reports::score`.
+    /// The score of the report, computed by `reports::score`; a more informative report has a higher one.
     pub(super) score: u8,
     /// The data that a later report may take over.
     pub(super) kept: Option<T>,
