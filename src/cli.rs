@@ -1,4 +1,4 @@
-//! Everything that talks to the terminal, the shell and the operating system on behalf of the commands.
+//! Interaction with the terminal, the shell and the operating system on behalf of the commands.
 
 #[cfg(feature = "server")]
 pub(crate) mod exit_code;

@@ -1,4 +1,4 @@
-//! The command line and its subcommands: one module for each, with its arguments and its `run` function.
+//! The command line and its subcommands. Each has a module with its arguments and its `run` function.
 
 #[cfg(feature = "server")]
 mod backup;

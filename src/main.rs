@@ -1,7 +1,8 @@
-//! The `faultline` binary: command-line arguments, output and wiring. It makes no decisions of its own.
+//! The `faultline` binary: command-line arguments, output and wiring. Domain logic is in the library crates.
 //!
-//! [`commands`] has one module for each subcommand, [`config`] every setting, [`cli`] everything that talks to a
-//! terminal, and [`client`] the HTTP client for a running server. The meaning of a record is decided in `classifier`.
+//! [`commands`] has one module for each subcommand, [`config`] has every setting, [`cli`] everything that uses a
+//! terminal, and [`client`] the HTTP client for a running server. The meaning of a record is determined in
+//! `classifier`.
 //!
 //! Without the cargo feature `server`, the program has only the commands that need no sockets and no tables:
 //! `classify`, `codes`, `completions` and `man`.

@@ -1,8 +1,8 @@
-//! `faultline tail`: events of a running server, as they come.
+//! `faultline tail` shows events of a running server as they arrive.
 //!
-//! What always holds: every event is printed once, across reconnects, as far as the server still has it, and a note
-//! says so when it does not; text from the data passes through [`terminal`]; only Ctrl-C, a closed stdout or a refusal
-//! ends it.
+//! Invariants: every event is printed once, across reconnects, as long as the server still has it, and a note says if
+//! events were missed; text from the data passes through [`terminal`]; only Ctrl-C, a closed stdout or a rejection ends
+//! the command.
 
 mod connection;
 mod pretty;
@@ -46,9 +46,9 @@ Exit codes:
   1  there is no server, or it accepts no more tails
   2  wrong usage, or an invalid filter";
 
-/// A filter that makes no sense.
+/// The exit code for an invalid filter.
 const INVALID_FILTER: u8 = 2;
-/// Between two attempts: doubles up to the second.
+/// The first and the longest delay between two attempts; it doubles each time.
 const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
 /// Shows events of a running server as they arrive.
@@ -101,7 +101,7 @@ fn server(text: &str) -> Result<ServerAddress, String> {
     ServerAddress::parse(text, "http://127.0.0.1:7070", connection::PATH)
 }
 
-/// Follows until Ctrl-C.
+/// Follows the events until Ctrl-C.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The state of a tail: its server, and its position.
+/// The state of a tail: the location of its server, and its connection, which has the position.
 struct Tail {
     server_location: ServerLocation,
     connection: Connection,
@@ -158,7 +158,7 @@ impl Tail {
         }
     }
 
-    /// Prints what comes over one connection, until it ends.
+    /// Prints the events of one connection, until it ends.
     async fn read(&mut self, address: &ServerAddress, was_connected: bool) -> anyhow::Result<Disconnect> {
         let mut sse = match self.connection.open(address).await {
             Ok(sse) => sse,
@@ -192,7 +192,7 @@ impl Tail {
     }
 }
 
-/// Prints events.
+/// Prints events in the selected format.
 struct Printer {
     format: Format,
     lines: EventFormatter,

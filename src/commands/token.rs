@@ -1,4 +1,4 @@
-//! `faultline token`: makes tokens.
+//! `faultline token` creates tokens.
 
 use crate::cli::{terminal, units};
 use anyhow::Context;
@@ -64,7 +64,7 @@ struct New {
     tokens: Option<PathBuf>,
 }
 
-/// Makes a token.
+/// Creates a token.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::New(new) = &arguments.command;
     let secret = Secret::generate()?;
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds it to a file, which only its owner can read.
+/// Adds the token to a file, which is created so that only its owner can read it.
 fn add(file: &Path, token: &Token) -> anyhow::Result<()> {
     let name = file.display();
     let existing = match std::fs::read_to_string(file) {

@@ -33,7 +33,7 @@ pub(super) struct ConfigProblem {
 }
 
 impl FileEntry {
-    /// Reports a mistake in this entry; the message is prefixed with the key unless it names it.
+    /// Returns a problem with this entry. The message is prefixed with the key unless it contains it.
     pub(super) fn problem(&self, message: String) -> ConfigProblem {
         let message = if message.contains(&self.key) { message } else { format!("{}: {message}", self.key) };
         ConfigProblem { line: self.line, column: self.column, message }

@@ -1,8 +1,8 @@
-//! `faultline.toml`, parsed and validated: the flags of `serve` in a file.
+//! Parses and validates `faultline.toml`, which sets the flags of `serve` in a file.
 //!
-//! A file is read in two steps: its keys and values with their lines ([`super::entries`]), then each value by the parser
-//! of its flag. The values replace the built-in defaults of the flags ([`ConfigFile::apply_as_defaults`]), so that the
-//! environment and the command line win over the file, and no command needs to know that there is one.
+//! A file is read in two steps: first its keys and values with their lines ([`super::entries`]), then each value with
+//! the parser of its flag. The values replace the built-in defaults of the flags ([`ConfigFile::apply_as_defaults`]),
+//! so that the environment and the command line win over the file, and no command needs to know that there is a file.
 
 use super::entries::{self, ConfigProblem, FileEntry, Value};
 use crate::commands::Cli;
@@ -12,14 +12,14 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-/// The id and the name of the flag that names the file.
+/// The id and the name of the flag that specifies the file.
 pub(super) const CONFIG_FLAG: &str = "config";
 /// Prefixes of flags that are tables in the file.
 const TABLES: [&str; 7] = ["buffer", "flush", "keep", "limit", "listen", "query", "tls"];
 /// Flags of `serve` that a file cannot set.
 const NOT_SETTINGS: [&str; 5] = [CONFIG_FLAG, "help", "version", "stdin", "tee"];
 
-/// A file cannot be used, with every problem in it.
+/// The error for a file that cannot be used, with every problem in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFileError {
     file: String,
@@ -43,12 +43,12 @@ impl std::error::Error for ConfigFileError {}
 pub(crate) struct ConfigFile(Vec<(String, Vec<String>)>);
 
 impl ConfigFile {
-    /// Reads a file, and checks each value by itself.
+    /// Reads a file, and checks each value separately.
     pub(crate) fn load(file: &Path) -> anyhow::Result<Self> {
         Ok(Self::parse(&file.display().to_string(), &read_text(file)?)?.0)
     }
 
-    /// Reads a file, and checks as well that its settings are consistent with each other and with the defaults.
+    /// Reads a file, and also checks that its settings are consistent with each other and with the defaults.
     pub(crate) fn load_and_validate(file: &Path) -> anyhow::Result<Self> {
         let name = file.display().to_string();
         let (config, entries) = Self::parse(&name, &read_text(file)?)?;
@@ -58,7 +58,7 @@ impl ConfigFile {
         }
     }
 
-    /// Finds settings that contradict each other, and reports the conflict at the last setting that takes part in it.
+    /// Finds settings that contradict each other, and reports the conflict at the last setting involved.
     fn find_conflict(&self, entries: &[FileEntry]) -> Option<ConfigProblem> {
         let command = Cli::command().mut_subcommand("serve", |_| serve_without_environment());
         let command = self.apply_as_defaults(command, "serve");
@@ -181,7 +181,7 @@ fn parse_setting(serve: &Command, entry: &FileEntry) -> Result<(String, Vec<Stri
     Ok((id, values))
 }
 
-/// Returns what a parser says about a value, without the parts that only make sense on a command line.
+/// Returns the message of a parser about a value, without the parts that only make sense on a command line.
 fn value_error(error: &clap::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => source.to_string(),
@@ -193,10 +193,10 @@ fn value_error(error: &clap::Error) -> String {
     }
 }
 
-/// Describes a key that is no setting, and suggests the most similar one.
+/// Describes a key that is not a setting, and suggests the most similar one.
 fn unknown_setting(serve: &Command, key: &str) -> String {
     let known = serve.get_arguments().map(|flag| flag.get_id().as_str()).filter(|id| is_setting(id));
-    // The last part may be right and only be under the wrong table.
+    // The last part of the key may be correct, with only the table being wrong.
     let candidates = [flag_id(key), flag_id(key.rsplit('.').next().unwrap_or(key))];
     let similarity = |id: &&str| {
         candidates.iter().map(|candidate| strsim::jaro_winkler(candidate, id)).fold(0.0, f64::max)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The file that is read when none is named and this one exists.
+/// The file that is read if no file is named and this one exists.
 const DEFAULT_FILE: &str = "faultline.toml";
 /// The environment variable that names the file.
 pub(crate) const CONFIG_VARIABLE: &str = "FAULTLINE_CONFIG";
@@ -29,10 +29,10 @@ pub(crate) struct ConfigFileArg {
     config: Option<PathBuf>,
 }
 
-/// The command to run, and the settings it was made from.
+/// The command to run, and the settings that it was built from.
 pub(crate) struct LoadedConfig {
     pub(crate) command: Command,
-    /// The value of every flag of the command, whatever it comes from.
+    /// The value of every flag of the command, whatever its source.
     pub(crate) values: BTreeMap<String, Vec<OsString>>,
 }
 
@@ -64,7 +64,8 @@ fn parse_command_line() -> anyhow::Result<ArgMatches> {
     let Some((name, flags)) = matches.subcommand().filter(|(_, flags)| uses_config_file(flags)) else {
         return Ok(matches);
     };
-    // The demo must not find its way into a directory with real data: only a file that is named holds for it.
+    // The demo must not start in a directory with real data by accident, so it only uses a file that is named
+    // explicitly.
     if name == DEMO && !flags.contains_id(CONFIG_FLAG) {
         return Ok(matches);
     }
@@ -76,7 +77,7 @@ fn parse_command_line() -> anyhow::Result<ArgMatches> {
     Ok(config.apply_as_defaults(Cli::command(), name).try_get_matches()?)
 }
 
-/// Returns true when a command opens a data directory, and is not `check` of a config file or of the defaults.
+/// Returns true when a command opens a data directory, except for `check` of a config file or of the defaults.
 fn uses_config_file(flags: &ArgMatches) -> bool {
     let has = |name: &str| flags.try_contains_id(name).is_ok();
     let is_given = |name: &str| flags.try_contains_id(name).unwrap_or_default();

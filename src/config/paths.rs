@@ -1,9 +1,9 @@
-//! Default paths: the data directory, and the folder for state of the user.
+//! Default paths: the data directory, and the folder for the user's state.
 
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// The data directory when neither a flag nor the environment names one.
+/// The data directory if neither a flag nor the environment names one.
 const DEFAULT_DATA_DIR: &str = "faultline-data";
 
 /// Returns the data directory: the given one, else that of the environment, else the default. This is for commands whose
@@ -14,7 +14,7 @@ pub(crate) fn data_dir(given: Option<&Path>) -> PathBuf {
     given.map(Path::to_owned).or_else(from_environment).unwrap_or_else(|| DEFAULT_DATA_DIR.into())
 }
 
-/// Returns the folder where this user's programs keep state.
+/// Returns the folder for state of this program in the user's home directory.
 pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));

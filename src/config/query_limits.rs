@@ -1,4 +1,4 @@
-//! Settings that bound what queries use of the machine.
+//! Settings that limit the resources of queries.
 
 use super::limits::LimitConflict;
 use crate::cli::units::{ByteSize, Count, HumanDuration};
@@ -54,7 +54,7 @@ impl QueryLimitArgs {
             memory: query_memory.saturating_mul(2),
             answer_bytes: self.query_result_bytes.0.min(query_memory),
             rows: self.query_rows,
-            // With none, no query could ever run.
+            // With a limit of zero, no query could ever run.
             concurrent: self.queries.max(1),
             wait: self.query_wait.0,
             statement_bytes: self.query_statement_bytes.0,

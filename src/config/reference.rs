@@ -1,4 +1,4 @@
-//! The reference of all settings with their defaults, as a file to start from or as the page `docs/settings.md`.
+//! The reference of all settings with their defaults, as a config file or as the page `docs/settings.md`.
 
 use super::file::{is_setting, setting_key};
 use clap::{Arg, ArgAction, CommandFactory, ValueEnum};
@@ -56,7 +56,7 @@ struct SettingDoc {
     variable: String,
     default: String,
     about: String,
-    /// The value's name, which stands for the value of a setting without a default.
+    /// The value's name, which represents the value of a setting without a default.
     placeholder: String,
     is_list: bool,
     is_flag: bool,

@@ -18,7 +18,7 @@ pub(super) enum QueryTarget {
 }
 
 impl QueryTarget {
-    /// Opens the place that the arguments name. Must not be called on an asynchronous thread.
+    /// Opens the target that the arguments name. It must not be called on an asynchronous thread.
     pub(super) fn open(arguments: &Arguments) -> anyhow::Result<Self> {
         match &arguments.server {
             Some(address) => Ok(Self::RemoteServer(Box::new(RemoteServer::new(
@@ -34,7 +34,7 @@ impl QueryTarget {
         let path = paths::data_dir(arguments.data_dir.as_deref());
         let directory = DataDirectory::existing(&path)?;
         let registry = registry::read_file(arguments.registry.as_deref())?;
-        // A mistake in the file is told before anything runs.
+        // A mistake in the file is reported before anything runs.
         registry::from_file(registry.as_ref())?;
         let service = QueryService::new(ServiceOptions {
             data_dir: directory.path().to_owned(),
@@ -54,7 +54,7 @@ impl QueryTarget {
         }
     }
 
-    /// Asks. Whoever drops this, or the answer, stops the query.
+    /// Starts a query. Dropping the future or the result stops the query.
     pub(super) async fn query(&self, statement: &str, values: &[Value]) -> Result<QueryResult, SqlError> {
         match self {
             Self::Directory { session, .. } => {
@@ -68,19 +68,20 @@ impl QueryTarget {
     }
 }
 
-/// The key that is there; whoever only reads makes none, and without one there is nothing that was hashed with it.
+/// Reads the hash key if it exists. A command that only reads creates none, and without a key nothing was hashed with
+/// one.
 fn hash_key(directory: &DataDirectory) -> anyhow::Result<[u8; 16]> {
     let is_there = directory.path().join("hash.key").exists();
     Ok(if is_there { directory.hash_key()? } else { [0; 16] })
 }
 
-/// One person asks one question at a time, and may have all rows of an answer.
+/// Returns the limits: one user runs one query at a time, and may have all rows of a result.
 fn limits(arguments: &Arguments) -> Limits {
     let memory = usize::try_from(arguments.memory).unwrap_or(usize::MAX);
     Limits { time: arguments.timeout, query_memory: memory, memory, rows: usize::MAX, ..Limits::DEFAULT }
 }
 
-/// The rows that were asked for, as they come.
+/// The rows of a result, as they arrive.
 pub(super) enum QueryResult {
     Directory(Rows),
     RemoteServer(Box<RemoteResult>),
@@ -94,7 +95,7 @@ impl QueryResult {
         }
     }
 
-    /// Returns true if the server left out rows.
+    /// Returns true when the server left out rows.
     pub(super) fn is_truncated(&self) -> bool {
         matches!(self, Self::RemoteServer(remote) if remote.is_truncated())
     }

@@ -1,4 +1,4 @@
-//! A connection to `/api/v1/tail`, which goes on where the last one ended.
+//! A connection to `/api/v1/tail`, which continues where the last one ended.
 
 use super::Arguments;
 use super::sse::EventStream;
@@ -16,14 +16,14 @@ use tokio::time::timeout;
 /// The path of the event stream.
 pub(super) const PATH: &str = "/api/v1/tail";
 const MEDIA: &str = "text/event-stream";
-/// The newest events are looked for before the answer begins.
+/// The longest time until the response begins. The server first looks up the newest events.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Refusals are short.
+/// The maximum size of an error response; these are short.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// Why nothing comes any more.
+/// The reason why no more events arrive.
 pub(super) enum Disconnect {
-    /// Nobody is there, or nobody who can be read from now.
+    /// The server cannot be reached, or cannot serve tails now.
     Unreachable(String),
     /// The request is invalid, and a retry cannot help.
     Rejected(String),
@@ -31,10 +31,10 @@ pub(super) enum Disconnect {
     Closed(String),
 }
 
-/// The request of a tail, and its position.
+/// The request of a tail, with its position.
 pub(super) struct Connection {
     tls: ClientTlsArgs,
-    /// The filters, as parameters.
+    /// The filters, as URL parameters.
     query: String,
     position: Option<String>,
 }
@@ -44,12 +44,12 @@ impl Connection {
         Self { tls: arguments.tls.clone(), query: query(arguments), position: None }
     }
 
-    /// Remembers how far we have come.
+    /// Sets the position after which the next connection continues.
     pub(super) fn set_position(&mut self, id: Option<String>) {
         self.position = id.or(self.position.take());
     }
 
-    /// Asks for what comes after that.
+    /// Requests the events after the position.
     pub(super) async fn open(&self, address: &ServerAddress) -> Result<EventStream, Disconnect> {
         let url = address.to_string();
         let client = HttpClient::new(address, &self.tls)

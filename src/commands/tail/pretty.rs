@@ -1,18 +1,18 @@
-//! An event as one line for a person: time, severity, service, operation, code, message.
+//! Formats an event as one line for a terminal: time, severity, service, operation, code, message.
 //!
-//! What always holds: nothing in it can act on a terminal, and it is no wider than the terminal.
+//! Invariants: nothing in the line can act on a terminal, and the line is not wider than the terminal.
 
 use crate::cli::terminal::{OutputStyle, sanitize};
 use clap::builder::styling::AnsiColor;
 use serde_json::{Map, Value};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns grow with what they hold, up to this.
+/// The maximum widths of service, operation and code. The columns grow with their contents up to these.
 const MAX_WIDTHS: [usize; 3] = [20, 24, 34];
-/// As wide as the longest severity.
+/// The width of the longest severity.
 const SEVERITY_WIDTH: usize = 8;
 
-/// Makes lines whose columns stand below each other.
+/// Formats events as lines with aligned columns.
 pub(super) struct EventFormatter {
     style: OutputStyle,
     /// The widths of service, operation and code so far.
@@ -24,7 +24,7 @@ impl EventFormatter {
         Self { style, widths: [0; 3] }
     }
 
-    /// The line of an event.
+    /// Returns the line of an event.
     pub(super) fn format_event(&mut self, json: &str) -> String {
         let Ok(event) = serde_json::from_str::<Map<String, Value>>(json) else {
             return sanitize(json).into_owned();
@@ -50,7 +50,7 @@ impl EventFormatter {
     }
 }
 
-/// Red is what a person should look at.
+/// Returns the colour of a severity. Red marks events that a user should look at.
 fn colour(severity: &str) -> Option<AnsiColor> {
     match severity {
         "critical" => Some(AnsiColor::BrightRed),
@@ -61,7 +61,7 @@ fn colour(severity: &str) -> Option<AnsiColor> {
     }
 }
 
-/// `2026-11-16T21:17:41.008453Z` as `11-16 21:17:41`, in UTC as everything is.
+/// Shortens `2026-11-16T21:17:41.008453Z` to `11-16 21:17:41`. The time remains in UTC.
 fn format_time(time: &str) -> String {
     match (time.get(5..10), time.get(11..19)) {
         (Some(day), Some(time)) => sanitize(&format!("{day} {time}")).into_owned(),
@@ -73,7 +73,7 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// The parts beside each other, cut where the terminal ends.
+/// Returns the parts side by side, truncated at the width of the terminal.
 fn fit_line(style: OutputStyle, parts: &[(String, Option<AnsiColor>)]) -> String {
     let mut left = style.width().unwrap_or(usize::MAX);
     let mut line = String::new();
@@ -93,7 +93,7 @@ fn fit_line(style: OutputStyle, parts: &[(String, Option<AnsiColor>)]) -> String
     line
 }
 
-/// As much of a text as there is room for; a mark says that there is more.
+/// Truncates a text to the available width; an ellipsis marks the truncation.
 fn truncate(text: &str, width_left: usize) -> String {
     if text.width() <= width_left {
         return text.to_owned();

@@ -8,9 +8,9 @@ use store::DataDirectory;
 
 /// The location of the server.
 pub(super) enum ServerLocation {
-    /// At this address.
+    /// The server has this address.
     Server(ServerAddress),
-    /// Whoever is using this data directory.
+    /// The server is the one that uses this data directory.
     Directory(PathBuf),
 }
 
@@ -22,7 +22,7 @@ impl ServerLocation {
         }
     }
 
-    /// The address of its web listener, as it is now.
+    /// Returns the current address of the server's web listener.
     pub(super) fn resolve(&self) -> Result<ServerAddress, String> {
         match self {
             Self::Server(address) => Ok(address.clone()),

@@ -1,7 +1,7 @@
-//! Server-sent events, read as they come.
+//! Server-sent events, parsed as they arrive.
 //!
-//! Bytes come in any pieces; a message ends with an empty line. What is longer than any message of ours ends the
-//! connection rather than memory.
+//! Bytes arrive in arbitrary pieces; a message ends with an empty line. A message that is longer than any that
+//! Faultline sends ends the connection, so that it cannot exhaust the memory.
 
 use crate::client;
 use http_body_util::BodyExt;
@@ -9,9 +9,10 @@ use hyper::body::Incoming;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A server says something every 15 seconds; one that does not for so long has gone without a word.
+/// The time without any message after which the server is considered gone. A server sends one at least every 15
+/// seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// An event is at most some megabytes.
+/// The maximum size of a message. An event has at most a few megabytes.
 const MESSAGE_BYTES: usize = 64 << 20;
 
 /// A message of the server.
@@ -19,11 +20,11 @@ const MESSAGE_BYTES: usize = 64 << 20;
 pub(super) enum Message {
     /// An event, as JSON.
     Event { id: Option<String>, json: String },
-    /// Nothing but how far it has looked.
+    /// The position up to which the server has searched, without an event.
     Position { id: Option<String> },
-    /// Something was missed.
+    /// Events were missed.
     Gap { id: Option<String> },
-    /// Nothing more will come.
+    /// No more messages will follow.
     End { reason: String },
 }
 
@@ -39,7 +40,7 @@ impl EventStream {
         Self { url, body, parser: SseParser::default() }
     }
 
-    /// Waits for the next one; an error says in a sentence why none will come.
+    /// Waits for the next message. An error is a sentence that says why none will arrive.
     pub(super) async fn next(&mut self) -> Result<Message, String> {
         loop {
             if let Some(message) = self.parser.next() {
@@ -62,11 +63,11 @@ impl EventStream {
     }
 }
 
-/// Puts messages together.
+/// Assembles messages from bytes.
 #[derive(Debug, Default)]
 struct SseParser {
     bytes: Vec<u8>,
-    /// Bytes that were read.
+    /// The number of bytes that were parsed.
     consumed: usize,
 }
 
@@ -81,7 +82,7 @@ impl SseParser {
         self.bytes.len() - self.consumed
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     fn next(&mut self) -> Option<Message> {
         let rest = &self.bytes[self.consumed..];
         let end = memchr::memmem::find(rest, b"\n\n")?;
@@ -101,7 +102,7 @@ fn parse_message(text: &str) -> Message {
             "id" => id = Some(value.to_owned()),
             "event" => kind = value,
             "data" => data.push_str(value),
-            // A comment, or nothing that we need.
+            // Comments and other fields are ignored.
             _ => {}
         }
     }
