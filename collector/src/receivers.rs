@@ -9,14 +9,14 @@
 //! | file | receives |
 //! |---|---|
 //! | `envelopes` | `POST /v1/envelopes`: NDJSON, a JSON array, one object |
-//! | `otlp_http` | `POST /v1/traces`, `/v1/logs`: protobuf and JSON |
+//! | `otlp_http` | `POST /v1/traces`, `/v1/logs`, `/v1/metrics`: protobuf and JSON |
 //! | `otlp_grpc` | the same over gRPC |
 //! | `otlp/` | decodes OTLP bytes into the views of `classifier::telemetry` |
 //! | `files` | log files and archives, which it reads from disk |
 //! | `stdin` | lines of standard input |
 //! | `server` | connections: accepts, limits and drains them |
 //!
-//! What must always hold:
+//! Invariants:
 //! - No request is processed before it is authenticated and authorized.
 //! - Every request goes through `IngestService::pass`, so that limits and counters are the same for all.
 //! - A rejection is counted once: here if it happens before `submit`, by the pipeline if it happens later.

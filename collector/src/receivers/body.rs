@@ -1,8 +1,8 @@
 //! Collects the body of a request within its limits.
 //!
-//! What must always hold: bytes are buffered only after permits for them were acquired, so that all bodies together
-//! stay under `Limits::inflight_bytes`; a sender holds permits for the bytes that it has sent, not for those that it
-//! announced; and every wait has a timeout.
+//! Invariants: bytes are buffered only after permits for them were acquired, so that all bodies together stay under
+//! `Limits::inflight_bytes`; a sender holds permits for the bytes that it has sent, not for those that it announced;
+//! and every wait has a timeout.
 
 use super::grpc_frame::{Frame, PREFIX};
 use crate::pipeline::Encoding;
@@ -20,8 +20,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// The number of bytes that one permit stands for.
 const PERMIT_BYTES: usize = 1 << 10;
-/// Permits are acquired for this many bytes at a time, so that a body of many small frames does not acquire them one by
-/// one.
+/// Permits are acquired for this many bytes at a time, so that a body of many small frames does not acquire them in
+/// many small steps.
 const STEP_BYTES: usize = 64 << 10;
 /// The largest initial capacity of the buffer, whatever length was announced.
 const FIRST_BUFFER_BYTES: usize = 1 << 20;

@@ -16,7 +16,7 @@
 //! | `file_reader`, `discovery` | read files and archives; find the files that match the patterns |
 //! | `timeouts` | poll intervals and timeouts |
 //!
-//! What must always hold:
+//! Invariants:
 //! - The position in a content and the rows that were read up to it are in one WAL record.
 //! - A batch that was rejected is read again; nothing is released before it is durable.
 //! - Open files, bytes in memory and known contents are bounded; whatever exceeds a bound waits, and is counted.

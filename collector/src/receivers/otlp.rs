@@ -1,8 +1,8 @@
 //! OTLP: decodes requests to the views of [`classifier::telemetry`], and encodes responses.
 //!
 //! Only this directory contains OTLP's field numbers and names. Both decoders, of protobuf and of JSON, are written by
-//! hand: they borrow from the body, never hold a decoded request in memory, and reject a record that cannot be decoded
-//! without the others.
+//! hand: they borrow from the body, never hold a decoded request in memory, and reject only the records that cannot be
+//! decoded.
 
 mod any_value;
 mod call_histogram;

@@ -1,8 +1,8 @@
 //! The HTTP server of the listeners: HTTP/1.1 and HTTP/2 on one port, with or without TLS.
 //!
-//! [`auth::listener`] accepts the connections, limits and counts them, and drains them at shutdown. What must also hold
-//! here: an idle connection holds its permit for a bounded time only, and a few connections are reserved for health
-//! probes when all others are taken.
+//! [`auth::listener`] accepts the connections, limits and counts them, and drains them at shutdown. This module adds
+//! two invariants: an idle connection holds its permit for a bounded time only, and a few connections are reserved for
+//! health probes when all others are taken.
 
 mod timeout_stream;
 

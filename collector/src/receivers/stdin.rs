@@ -4,7 +4,7 @@
 //! A pipe has no offset to resume from: input that was read but not stored is lost when the process is killed. So input
 //! is stored as soon as it arrives, not collected into larger batches.
 //!
-//! What must always hold:
+//! Invariants:
 //! - With `--tee`, bytes are written to the output before anything else happens to them.
 //! - Without `--tee`, a full pipeline blocks the writer of the pipe, and nothing is lost. With `--tee`, the reader of
 //!   the output must not be blocked: lines that cannot be stored within five seconds are dropped, counted and logged.

@@ -1,8 +1,9 @@
 //! Splits a body into records: lines, the elements of one array, or values written over several lines.
 //!
 //! Nothing is copied: records are slices of the body, and errors inside a record are found when it is parsed later.
-//! What must always hold: the work is linear in the size of the body, and a broken record invalidates as few of its
-//! neighbours as possible.
+//!
+//! Invariants: the work is linear in the size of the body, and a broken record invalidates as few of its neighbours as
+//! possible.
 
 pub(in crate::receivers) mod json_scanner;
 

@@ -5,7 +5,7 @@
 //! index is also written to `files.json` in the data directory from time to time, and at startup the larger offset
 //! wins.
 //!
-//! What always holds: `files.json` never claims more than is durable; it is replaced atomically, and synced.
+//! Invariant: `files.json` never claims more than is durable; it is replaced atomically, and synced.
 
 use super::file_content::FileContent;
 use super::rotation;

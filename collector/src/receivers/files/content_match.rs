@@ -1,11 +1,11 @@
-//! Recognizes content that was already read from a file with another name and inode.
+//! Recognizes content that was read before, even if the file has another name or inode now.
 //!
 //! A file that was copied or compressed is another file with the same content, and is recognized by that content. It
 //! must agree with all bytes that were read before, or end before that offset and agree as far as it goes.
 //!
-//! What always holds: only content that was read before is skipped. The one exception is two logs of one family that
-//! begin with the same bytes, one of which has no others; unless rotation made one name from the other, at least a
-//! kibibyte must agree (`rotation::must_agree`).
+//! Invariant: only content that was read before is skipped. The one exception is two logs of one family that begin with
+//! the same bytes, one of which has no others; unless rotation made one name from the other, at least a kibibyte must
+//! agree (`rotation::must_agree`).
 
 use super::file_content::FileContent;
 use super::file_reader::FileReader;
@@ -16,7 +16,7 @@ use std::io;
 pub(super) struct ContentMatch {
     /// The hash of the bytes that were read before; its offset is their number.
     pub(super) chain: RollingHash,
-    /// The content as which they were read, if any.
+    /// The number of the content that they belong to, if any.
     pub(super) text: Option<u64>,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn discover_files(patterns: &[FilePattern]) -> Vec<DiscoveredFile> {
     let mut seen = HashSet::new();
     let mut files = Vec::new();
     for (index, pattern) in patterns.iter().enumerate() {
-        // A folder that cannot be read counts as one without files; it may become readable.
+        // A directory that cannot be read counts as one without files; it may become readable.
         let paths = glob::glob(&pattern.pattern).into_iter().flatten().filter_map(Result::ok);
         for path in paths {
             let Ok(metadata) = path.metadata() else { continue };

@@ -1,7 +1,6 @@
 //! Reads the bytes of one file: of a plain file at any offset, of an archive decompressed and in order.
 //!
-//! What always holds: bytes of an archive stay in memory until the offset has passed them, because they may be read
-//! again.
+//! Invariant: bytes of an archive stay in memory until the offset has passed them, because they may be read again.
 
 use super::file_content::FileStamp;
 use super::rotation::Compression;

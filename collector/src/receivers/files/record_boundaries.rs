@@ -3,10 +3,10 @@
 //! JSON has no line break inside a string, so a line break between its parts is only white space. It is replaced by a
 //! space, and the record becomes a line like any other, which needs no special handling later.
 //!
-//! What always holds:
+//! Invariants:
 //! - The complete records end at a line break, unless the input has ended, or its last line is complete JSON and did
 //!   not grow for a while.
-//! - The work is linear: lines that could not be joined to one record are not tried again.
+//! - The work is linear: lines that could not be joined into one record are not tried again.
 //! - A record that is not complete within [`MAX_MULTILINE_BYTES`] bytes is read as separate lines.
 
 use crate::receivers::envelopes::record_splitter::json_scanner;
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// The largest record over several lines.
 const MAX_MULTILINE_BYTES: usize = 1 << 20;
 
-/// The expectation of whether more bytes follow.
+/// The state of an input: whether more bytes may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::receivers) enum InputState {
     /// More bytes may follow soon.
@@ -41,7 +41,7 @@ pub(in crate::receivers) struct CompleteRecords {
 }
 
 impl CompleteRecords {
-    /// Joins each record that spans several lines to one line.
+    /// Joins each record that spans several lines into one line.
     pub(in crate::receivers) fn join(&self, bytes: &mut [u8]) {
         for range in &self.joined {
             let record = bytes.get_mut(range.clone()).unwrap_or_default();
@@ -50,7 +50,7 @@ impl CompleteRecords {
     }
 }
 
-/// The result of an attempt to join lines to one record.
+/// The result of an attempt to join lines into one record.
 enum JoinAttempt {
     /// The lines are a record of this length.
     Complete(usize),

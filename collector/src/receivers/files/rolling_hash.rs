@@ -5,8 +5,8 @@
 //! content that was read from it. At every power of two the hash is kept as a *checkpoint*: checkpoints identify a copy
 //! that ends before the offset.
 //!
-//! What always holds: the same bytes give the same hash, however they were split when they arrived. The last block is
-//! empty only if the content is.
+//! Invariant: the same bytes give the same hash, however they were split when they arrived. The last block is empty
+//! only if the content is.
 
 use crate::ContentHash;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,6 @@
-//! Interprets names of log files: which belong together by rotation, which are compressed, and which service they are
-//! of.
+//! Interprets names of log files: rotation families, compression, and the service that a file belongs to.
 //!
-//! What always holds: names alone never decide that two files have the same content; they decide how much of it must
-//! agree.
+//! Invariant: names alone never decide that two files have the same content; they decide how much of it must agree.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! One file that is being read: its unread records, and the state after each delivery.
 //!
-//! What always holds:
+//! Invariants:
 //! - The offset advances only when a batch was delivered: a batch that was rejected is read again.
 //! - Before reading on, the bytes before the offset are compared with those that were read: a file that was truncated
 //!   and rewritten is detected even if it has grown past the old offset.

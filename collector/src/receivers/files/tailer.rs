@@ -1,6 +1,6 @@
 //! Tails all files in rounds: discovers files, reads a batch from each, delivers the batches and records the results.
 //!
-//! What always holds:
+//! Invariants:
 //! - A content is read from one file at a time: a possible copy of a content that is being read waits until that is
 //!   done.
 //! - The position after a batch is recorded only once the batch is durable.
@@ -48,7 +48,7 @@ pub(super) trait DeliveryTarget {
 /// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PollOutcome {
-    /// There may be more.
+    /// There may be more to read.
     Busy,
     /// There was nothing to read.
     Idle,

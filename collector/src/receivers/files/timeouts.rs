@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// The intervals and timeouts by which the tailer works.
+/// The poll intervals and timeouts of the tailer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     /// The pause between two checks of the open files.
     pub(super) poll_interval: Duration,
     /// The pause between two searches for files that match the patterns.
     pub(super) discovery_interval: Duration,
-    /// After a file has not changed for this long, an incomplete record is no longer waited for, and a last line that
-    /// is complete JSON needs no newline.
+    /// Once a file has not changed for this long, the tailer no longer waits for an incomplete record to be completed,
+    /// and a last line that is complete JSON needs no newline.
     pub(super) quiet_after: Duration,
     /// A file that was renamed or deleted is read until nobody has written to it for this long.
     pub(super) rotated_linger: Duration,

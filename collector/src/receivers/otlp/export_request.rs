@@ -13,7 +13,8 @@ use classifier::telemetry::{Attribute, Resource};
 
 /// A decoder of one kind of record.
 pub(super) trait RecordReader<'a> {
-    /// Decodes a record and passes it to `records`, or returns an error and passes on nothing.
+    /// Decodes a record and passes it to `records`. Of a record that cannot be decoded nothing is passed on, except the
+    /// data points of a metric that precede the error.
     fn read(
         &mut self,
         record: BodySlice<'a>,

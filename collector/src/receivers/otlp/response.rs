@@ -27,7 +27,7 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// Returns the number of rejected or ignored records and the reasons; `None` if there are none.
+/// Returns the number of rejected and ignored records, and the reasons; `None` if there are none.
 fn partial_success(answer: &IngestResponse) -> Option<PartialSuccess> {
     let rejected = answer.rejected_count.saturating_add(answer.ignored);
     if rejected == 0 {

@@ -37,7 +37,7 @@ impl OpenRequests {
         RequestGuard(Arc::clone(self))
     }
 
-    /// Waits until no request is open and none has begun for at least `idle`, and at most twice that.
+    /// Waits until no request is open and none has begun for `idle`; it may notice this up to one more `idle` later.
     pub(super) async fn idle_for(&self, idle: Duration) {
         loop {
             let before = self.begun();

@@ -122,7 +122,7 @@ proptest! {
         let _ = read(body.as_bytes(), &mut TestConsumer::default());
     }
 
-    /// The output of a JSON writer is split into its elements, compact or pretty-printed.
+    /// What JSON writers write comes back element by element, however it is laid out.
     #[test]
     fn elements_come_back(texts in proptest::collection::vec(".{0,20}", 1..20), pretty: bool) {
         let values: Vec<_> = texts.iter().map(|text| serde_json::json!({"t": [text, {"x": text}]})).collect();

@@ -42,7 +42,7 @@ fn gauge(points: usize) -> Sent {
     Sent::Gauge(Gauge { data_points: vec![NumberDataPoint::default(); points] })
 }
 
-/// Returns the points that [`histogram`] must be decoded to.
+/// Returns the `Debug` text of the call point that [`histogram`] must be decoded to.
 fn expected(side: SpanKind) -> String {
     let text = |key: &'static str, text: &'static str| Attribute {
         key: key.into(),

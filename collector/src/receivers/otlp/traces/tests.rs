@@ -72,7 +72,7 @@ fn events_past_the_limit_are_not_read() {
     assert_eq!(records.signals[0].matches("SpanEvent").count(), 3);
 }
 
-/// Returns a request of three spans, the second of which is replaced by `bytes`.
+/// Returns a request of three spans, the second of which is replaced by `bad`.
 fn with_bad_span(bad: &[u8]) -> Vec<u8> {
     let good = test_data::span().encode_to_vec();
     let spans: Vec<u8> = [&good[..], bad, &good[..]]
