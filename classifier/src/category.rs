@@ -1,5 +1,5 @@
-//! The ten categories of failures, and the two properties that each has: how bad it is (severity) and what the
-//! caller can do about it (recovery).
+//! The ten categories of failures, and the two properties that each has: how bad it is (severity) and what the caller
+//! can do about it (recovery).
 //!
 //! All three are closed lists, because dashboards, alert rules and metric labels are built on them. A new word is
 //! therefore a change of the product and never something that a sender can cause.

@@ -30,8 +30,8 @@ use emitter::Emitter;
 use event_builder::{EventBuilder, Scratch};
 use std::sync::Arc;
 
-/// Keys of details and attributes that no specification names, but that many records have. The redactor
-/// classifies them in advance.
+/// Keys of details and attributes that no specification names, but that many records have. The redactor classifies
+/// them in advance.
 const COMMON_KEYS: [&str; 12] = [
     "type", "hint", "level", "severity", "audit", "method", "path", "logger", "host", "caller", "stream",
     "id",
@@ -125,9 +125,9 @@ impl Classifier {
         self.classify_record(record, origin, None, sink);
     }
 
-    /// Classifies one record of a stream whose records belong together: replies are paired with their requests,
-    /// tool results with their calls, and a task that is polled counts once. `tracker` belongs to the stream and
-    /// holds the state for that.
+    /// Classifies one record of a stream whose records belong together: replies are paired with their requests, tool
+    /// results with their calls, and a task that is polled counts once. `tracker` belongs to the stream and holds the
+    /// state for that.
     pub fn classify_stream(
         &mut self,
         record: &[u8],

@@ -1,5 +1,4 @@
-//! Normalized codes: `"-32603"`, `-32603` and `-32603.0` are the same code. Texts are trimmed and never
-//! upper-cased.
+//! Normalized codes: `"-32603"`, `-32603` and `-32603.0` are the same code. Texts are trimmed and never upper-cased.
 
 use crate::json::{Json, exact_integer};
 

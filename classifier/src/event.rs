@@ -110,8 +110,7 @@ pub struct Event<'a> {
     pub attributes: Option<&'a str>,
 }
 
-/// The context of an event: client, service, operation, time and ids. Names are redacted and truncated to a
-/// limit.
+/// The context of an event: client, service, operation, time and ids. Names are redacted and truncated to a limit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context<'a> {
     /// The time of the event, in microseconds since 1970.
@@ -157,8 +156,8 @@ pub enum TimeSource {
     Replaced,
 }
 
-/// One call or several equal calls: the denominator of rates. Most records are calls that succeeded, so a call
-/// carries only the fields that rates are grouped by. The other fields of a failed call are in its [`Event`].
+/// One call or several equal calls: the denominator of rates. Most records are calls that succeeded, so a call carries
+/// only the fields that rates are grouped by. The other fields of a failed call are in its [`Event`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call<'a> {
     /// The error model that the reply shows.
@@ -168,7 +167,7 @@ pub struct Call<'a> {
     /// True if the call counts as a success although the content of its reply was not captured, so that a hidden
     /// failure would go unnoticed.
     pub is_unverified: bool,
-    /// The number of calls that this stands for.
+    /// The number of calls that this value represents.
     pub count: u64,
     /// The time of the call, in microseconds since 1970.
     pub time: i64,
@@ -194,9 +193,8 @@ pub trait Sink {
     fn call(&mut self, call: &Call<'_>);
     /// Receives the reason for which a record, or a part of one, could not be used.
     fn unrecognized(&mut self, reason: UnrecognizedReason);
-    /// Receives a span that is part of a tool call, even if the span yields nothing else: the tool or method that
-    /// it names, not redacted, and the side that it reports. It is called before the span's events and calls are
-    /// passed.
+    /// Receives a span that is part of a tool call, even if the span yields nothing else: the tool or method that it
+    /// names, not redacted, and the side that it reports. It is called before the span's events and calls are passed.
     fn call_part(&mut self, _operation: Option<&str>, _side: SpanKind) {}
 }
 

@@ -1,13 +1,13 @@
 //! Evidence: derives the meaning of a failure from its wording, for failures without a registered code.
 //!
-//! Most real failures are prose. A table of patterns (`registry/evidence/`, one row per pattern) is compiled into
-//! one automaton. A text is normalized and its wrappers are removed; then every row that matches adds its weight
-//! to the category of its canonical code. Statuses, SQLSTATEs and JSON-RPC codes in the text count as well. The
-//! category with the highest total wins.
+//! Most real failures are prose. A table of patterns (`registry/evidence/`, one row per pattern) is compiled into one
+//! automaton. A text is normalized and its wrappers are removed; then every row that matches adds its weight to the
+//! category of its canonical code. Statuses, SQLSTATEs and JSON-RPC codes in the text count as well. The category with
+//! the highest total wins.
 //!
-//! Invariants: the same text gives the same result; the work is linear in the length of the text, of which at
-//! most the first [`MAX_TEXT_BYTES`] and the last line of a stack trace are read; words inside URLs, paths and
-//! identifiers such as `timeout_ms` do not count as evidence.
+//! Invariants: the same text gives the same result; the work is linear in the length of the text, of which at most the
+//! first [`MAX_TEXT_BYTES`] and the last line of a stack trace are read; words inside URLs, paths and identifiers such
+//! as `timeout_ms` do not count as evidence.
 
 mod load;
 mod normalize;
@@ -30,8 +30,8 @@ use std::sync::OnceLock;
 const MAX_TEXT_BYTES: usize = 4096;
 /// The number of bytes at the end of a stack trace in which its last line is looked for.
 const MAX_LAST_LINE_BYTES: usize = 512;
-/// The score from which the wording takes precedence over a generic code. A row of weight 5 in the first sentence
-/// has a score of 50.
+/// The score from which the wording takes precedence over a generic code. A row of weight 5 in the first sentence has
+/// a score of 50.
 const STRONG_SCORE: i32 = 45;
 /// The score below which the wording is not used.
 const MIN_SCORE: i32 = 8;
@@ -122,8 +122,8 @@ struct Sqlstate {
     fault: Option<Fault>,
 }
 
-/// Finds every wording in one pass. The automaton is built when the first text is read, so that a process that
-/// reads no text does not wait for it.
+/// Finds every wording in one pass. The automaton is built when the first text is read, so that a process that reads
+/// no text does not wait for it.
 #[derive(Debug, Clone)]
 struct PatternFinder {
     texts: Vec<String>,
@@ -172,8 +172,7 @@ impl EvidenceTable {
         scores.finish(message)
     }
 
-    /// Returns the wordings of every row with a positive weight and the canonical code they indicate, in file
-    /// order.
+    /// Returns the wordings of every row with a positive weight and the canonical code they indicate, in file order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&[String], &str)> {
         self.rows.iter().filter(|row| row.weight > 0).map(|row| (row.any.as_slice(), row.canonical.as_str()))
     }

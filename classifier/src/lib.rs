@@ -8,16 +8,15 @@
 //!
 //! A record passes through four stages:
 //!
-//! 1. [`Classifier::classify`] checks the limits, finds the JSON in the record (`framing`), parses it onto a tape
-//!    and opens its wrappers until an envelope is found (`envelope`). This stage decides whether a failure is
-//!    *hidden*. [`Classifier::span`] and [`Classifier::log`] do the same for the reply that a span or a log
-//!    record captured; without one, its own attributes and status are used ([`telemetry`]).
-//! 2. `lookup` looks the code up in the [`Registry`]: exact entries first, then categories, ranges and prefixes,
-//!    then HTTP statuses and the wording of the message (`evidence`). A guess is marked *inferred*.
-//! 3. [`Redactor`] removes the secrets; [`template`] and [`fingerprint`] determine the group that the event
-//!    belongs to; [`Finding`]s are improvements that the server could make.
-//! 4. The [`Sink`] receives an [`Event`] that borrows from the record, and a [`Call`] for the denominators of
-//!    rates.
+//! 1. [`Classifier::classify`] checks the limits, finds the JSON in the record (`framing`), parses it onto a tape and
+//!    opens its wrappers until an envelope is found (`envelope`). This stage decides whether a failure is *hidden*.
+//!    [`Classifier::span`] and [`Classifier::log`] do the same for the reply that a span or a log record captured;
+//!    without one, its own attributes and status are used ([`telemetry`]).
+//! 2. `lookup` looks the code up in the [`Registry`]: exact entries first, then categories, ranges and prefixes, then
+//!    HTTP statuses and the wording of the message (`evidence`). A guess is marked *inferred*.
+//! 3. [`Redactor`] removes the secrets; [`template`] and [`fingerprint`] determine the group that the event belongs
+//!    to; [`Finding`]s are improvements that the server could make.
+//! 4. The [`Sink`] receives an [`Event`] that borrows from the record, and a [`Call`] for the denominators of rates.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -46,8 +45,8 @@
 //!
 //! # Non-goals
 //!
-//! The library has no clock, no I/O, no global state and no randomness: the same input with the same registry and
-//! the same hash key gives the same output. The time of arrival and the identity of a record are passed in with
+//! The library has no clock, no I/O, no global state and no randomness: the same input with the same registry and the
+//! same hash key gives the same output. The time of arrival and the identity of a record are passed in with
 //! [`RecordOrigin`].
 
 mod category;

@@ -1,15 +1,15 @@
 //! All limits of this library in one place, each with its reason.
 //!
-//! Input is treated as hostile: these limits bound the work and the memory that one record costs, whatever a
-//! sender writes.
+//! Input is treated as hostile: these limits bound the work and the memory that one record costs, whatever a sender
+//! writes.
 //!
-//! Some limits depend on each other ([`LimitConstraint`]). The defaults are checked at compile time; limits that
-//! an operator sets are checked by [`Limits::check`].
+//! Some limits depend on each other ([`LimitConstraint`]). The defaults are checked at compile time; limits that an
+//! operator sets are checked by [`Limits::check`].
 
 use std::fmt;
 
-/// A constraint between limits: one value, possibly multiplied, must not exceed another. Limits are named like
-/// the fields of their `Limits`.
+/// A constraint between limits: one value, possibly multiplied, must not exceed another. Limits are named like the
+/// fields of their `Limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitConstraint {
     /// The limit that may be too large; `None` if this side is fixed.
@@ -97,30 +97,27 @@ impl std::error::Error for LimitConstraint {}
 /// Limits on the cost of one record. [`Limits::DEFAULT`] suits every known deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum length of a line. Longer lines are not read: an envelope has a few hundred bytes, so a
-    /// megabyte is a mistake.
+    /// The maximum length of a line. Longer lines are not read: an envelope has a few hundred bytes, so a megabyte is
+    /// a mistake.
     pub line_bytes: usize,
-    /// The maximum nesting depth of objects and arrays. Deeper records are rejected, so that recursion stays
-    /// shallow.
+    /// The maximum nesting depth of objects and arrays. Deeper records are rejected, so that recursion stays shallow.
     pub json_depth: usize,
-    /// The maximum number of wrappers and JSON-in-a-string layers that are opened: MCP needs two, gateways add
-    /// one or two.
+    /// The maximum number of wrappers and JSON-in-a-string layers that are opened: MCP needs two, gateways add one or
+    /// two.
     pub envelope_levels: usize,
     /// The maximum number of events of one record. Further events are dropped, which is reported once.
     pub events_per_record: usize,
     /// The maximum length of a message. A longer one is truncated at a character boundary before it is read.
     pub message_bytes: usize,
-    /// The number of bytes of a message that form its template, so that groups do not depend on the end of a very
-    /// long text.
+    /// The number of bytes of a message that form its template, so that groups do not depend on the end of a very long
+    /// text.
     pub template_bytes: usize,
-    /// The size beyond which `details` and `attributes` accept no more fields and carry a truncation mark
-    /// instead.
+    /// The size beyond which `details` and `attributes` accept no more fields and carry a truncation mark instead.
     pub details_bytes: usize,
-    /// The budget for attributes of one record. They are written with each of its events until they have filled
-    /// this many bytes, so that a batch of thousands does not repeat them thousands of times.
+    /// The budget for attributes of one record. They are written with each of its events until they have filled this
+    /// many bytes, so that a batch of thousands does not repeat them thousands of times.
     pub attribute_bytes_per_record: usize,
-    /// The length to which names (service, operation, ids, codes) are truncated, because they become labels and
-    /// keys.
+    /// The length to which names (service, operation, ids, codes) are truncated, because they become labels and keys.
     pub name_bytes: usize,
 }
 

@@ -7,10 +7,10 @@
 //! 5. evidence: the words of the message, of the code and of the exception, and HTTP statuses
 //! 6. unknown
 //!
-//! Step 5 is a guess, and marked `inferred`. A code that only states that something failed yields to strong
-//! evidence. Any other registered code does not, so no text is read for it. A number that only one project
-//! registers is attributed to that project only if something else in the payload supports it. The lookup is
-//! followed by the corrections that real emitters need, which are data as well.
+//! Step 5 is a guess, and marked `inferred`. A code that only states that something failed yields to strong evidence.
+//! Any other registered code does not, so no text is read for it. A number that only one project registers is
+//! attributed to that project only if something else in the payload supports it. The lookup is followed by the
+//! corrections that real emitters need, which are data as well.
 
 mod by_code;
 mod exact;
@@ -104,8 +104,8 @@ fn from_entry(entry: &Entry, dialect: Dialect, inferred: bool) -> Classification
     }
 }
 
-/// Returns true if the code only states that something failed. This includes a server-defined number, unless its
-/// name occurs in the message.
+/// Returns true if the code only states that something failed. This includes a server-defined number, unless its name
+/// occurs in the message.
 fn is_generic(entry: &Entry, input: &LookupInput<'_>) -> bool {
     entry.generic || {
         let is_server_error =
@@ -262,8 +262,8 @@ fn payload_category(input: &LookupInput<'_>) -> Option<Category> {
     input.category.and_then(Category::from_payload)
 }
 
-/// Step 4 for numbers: uses the ranges of the dialect if it is certain, otherwise those of JSON-RPC itself,
-/// because a number of an unknown dialect has no meaning. A range whose category is "unknown" is ignored.
+/// Step 4 for numbers: uses the ranges of the dialect if it is certain, otherwise those of JSON-RPC itself, because a
+/// number of an unknown dialect has no meaning. A range whose category is "unknown" is ignored.
 fn find_range(registry: &Registry, input: &LookupInput<'_>, number: i64) -> Option<(Dialect, Category)> {
     let dialect = match input.declared_dialect.unwrap_or(input.shape_dialect) {
         dialect @ (Dialect::McpReference | Dialect::Erlmcp) => dialect,
@@ -320,8 +320,8 @@ fn gather<'r, 't>(registry: &'r Registry, input: &LookupInput<'t>) -> Option<Evi
     scores.finish(message)
 }
 
-/// Steps 5 and 6: guesses the meaning from the wording and the statuses. A JSON-RPC code in the text is looked up
-/// like one that was sent.
+/// Steps 5 and 6: guesses the meaning from the wording and the statuses. A JSON-RPC code in the text is looked up like
+/// one that was sent.
 fn infer<'r>(registry: &'r Registry, input: &LookupInput<'_>, dialect: Dialect) -> Classification<'r> {
     let is_silent =
         input.message.is_none() && input.type_name.is_none() && !matches!(input.code, Code::Text(_));
@@ -371,8 +371,7 @@ fn error_status(input: &LookupInput<'_>) -> Option<u16> {
 }
 
 /// Returns the canonical name of a code that is not registered: the code itself if it starts with its category,
-/// otherwise with the category in front. Only capitals, digits and `_` are kept, because the name becomes a
-/// label.
+/// otherwise with the category in front. Only capitals, digits and `_` are kept, because the name becomes a label.
 pub(crate) fn canonical_name(category: Category, code: &str) -> String {
     const MAX_CODE_CHARS: usize = 96;
     let name: String = code

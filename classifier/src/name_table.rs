@@ -1,16 +1,16 @@
 //! A hash table of known names, which is queried for every key of every record.
 //!
-//! A name of up to sixteen bytes is identified by its length, its first eight bytes and its last eight bytes, so
-//! a comparison compares three numbers and no text. That is several times faster than a general hash map, and
-//! these lookups are a considerable part of the cost of a record. The few longer names are in a general hash map.
+//! A name of up to sixteen bytes is identified by its length, its first eight bytes and its last eight bytes, so a
+//! comparison compares three numbers and no text. That is several times faster than a general hash map, and these
+//! lookups are a considerable part of the cost of a record. The few longer names are in a general hash map.
 
 use std::collections::HashMap;
 
 /// A map from known names to values.
 #[derive(Debug, Clone)]
 pub(crate) struct NameTable<T> {
-    /// The slots. Their number is a power of two and at least three times the number of names, so that a miss
-    /// ends quickly.
+    /// The slots. Their number is a power of two and at least three times the number of names, so that a miss ends
+    /// quickly.
     slots: Vec<Option<(NameKey, T)>>,
     count: usize,
     long_names: HashMap<String, T, foldhash::fast::FixedState>,
@@ -38,8 +38,7 @@ impl NameKey {
         Self { first, last, length: name.len() }
     }
 
-    /// Packs up to seven bytes into a number: overlapping halves if there are four or more, single bytes
-    /// otherwise.
+    /// Packs up to seven bytes into a number: overlapping halves if there are four or more, single bytes otherwise.
     #[inline]
     fn pack_short(name: &[u8]) -> u64 {
         match (name.first_chunk::<4>(), name.last_chunk::<4>()) {

@@ -21,8 +21,7 @@ pub enum UnrecognizedReason {
     NoEnvelope,
     /// The record is a request, a notification or a notice of a host, so nothing has failed or succeeded yet.
     NotAReply,
-    /// The record repeats the state of a task or the result of a call that an earlier record of the stream
-    /// reported.
+    /// The record repeats the state of a task or the result of a call that an earlier record of the stream reported.
     RepeatedState,
     /// The record may contain an envelope, but under more wrappers than are opened.
     TooManyLevels,
@@ -47,8 +46,8 @@ impl UnrecognizedReason {
         }
     }
 
-    /// Returns true if the bytes could not be read at all. False means that the record was readable, but
-    /// contained nothing to classify.
+    /// Returns true if the bytes could not be read at all. False means that the record was readable, but contained
+    /// nothing to classify.
     #[must_use]
     pub const fn is_unreadable(self) -> bool {
         matches!(self, Self::NotJson { .. } | Self::InvalidUtf8 | Self::TooLong | Self::TooDeep)

@@ -1,14 +1,14 @@
 //! Redaction, which comes first: before the fingerprint, storage, metrics or logs.
 //!
-//! There are two kinds of secrets and two kinds of marks. Confirmation tokens are live credentials, but it must
-//! be possible to follow one from "required" to "used", so they become `[token:<16 hex of a keyed hash>]`. All
-//! other secrets become `[redacted]`.
+//! There are two kinds of secrets and two kinds of marks. Confirmation tokens are live credentials, but it must be
+//! possible to follow one from "required" to "used", so they become `[token:<16 hex of a keyed hash>]`. All other
+//! secrets become `[redacted]`.
 //!
-//! False positives matter as well: codes such as `TOKEN_EXPIRED`, metrics such as `tokens_per_minute` and
-//! ordinary words are kept, because otherwise the error itself would be lost.
+//! False positives matter as well: codes such as `TOKEN_EXPIRED`, metrics such as `tokens_per_minute` and ordinary
+//! words are kept, because otherwise the error itself would be lost.
 //!
-//! Invariants: no text leaves this library without redaction, including the keys of objects; the same text under
-//! the same hash key gives the same result.
+//! Invariants: no text leaves this library without redaction, including the keys of objects; the same text under the
+//! same hash key gives the same result.
 
 mod addresses;
 mod assigned;
@@ -198,8 +198,8 @@ impl Redactor {
         text
     }
 
-    /// Returns the name of a client. A name that is a secret, such as an e-mail address, is replaced by a hash,
-    /// so that clients can be distinguished but not identified.
+    /// Returns the name of a client. A name that is a secret, such as an e-mail address, is replaced by a hash, so
+    /// that clients can be distinguished but not identified.
     #[must_use]
     pub fn client<'t>(&self, name: &'t str) -> Cow<'t, str> {
         match self.text(name) {
@@ -308,8 +308,8 @@ impl Redactor {
         }
     }
 
-    /// Appends a value under a key that is not sensitive. A long number under the key of an identifier, such as
-    /// an order number, is not treated as a card number.
+    /// Appends a value under a key that is not sensitive. A long number under the key of an identifier, such as an
+    /// order number, is not treated as a card number.
     #[inline]
     fn plain(&self, out: &mut String, key: &str, value: Json<'_>, end: usize) {
         match value.scalar() {

@@ -1,9 +1,8 @@
 //! The registry: every known code of every dialect, and the rules for codes that are not registered.
 //!
 //! It is data. One file per dialect and two more for categories and inference rules are embedded in the library;
-//! everything else (classification, `faultline codes`, the reference page, metric series, runbook anchors) is
-//! derived from them. **Adding a code takes one entry in one file.** Operators add their own codes with
-//! [`OperatorFile`].
+//! everything else (classification, `faultline codes`, the reference page, metric series, runbook anchors) is derived
+//! from them. **Adding a code takes one entry in one file.** Operators add their own codes with [`OperatorFile`].
 //!
 //! Invariants: the category of a code is never stored, because it is the registered prefix of its canonical code;
 //! exact entries take precedence over ranges and prefixes, whatever the dialect.
@@ -200,8 +199,8 @@ impl Registry {
         self.statuses.rows()
     }
 
-    /// Returns the wordings that determine the meaning of a failure without a specific code, and the canonical
-    /// code that each indicates.
+    /// Returns the wordings that determine the meaning of a failure without a specific code, and the canonical code
+    /// that each indicates.
     pub fn phrases(&self) -> impl Iterator<Item = (&[String], &str)> {
         self.evidence.rows()
     }
@@ -272,8 +271,8 @@ impl Registry {
         self.statuses.canonical(status)
     }
 
-    /// Returns the narrowest range that contains a number, of one dialect or of any. If two are equally narrow,
-    /// plain JSON-RPC is preferred.
+    /// Returns the narrowest range that contains a number, of one dialect or of any. If two are equally narrow, plain
+    /// JSON-RPC is preferred.
     pub(crate) fn range(&self, dialect: Option<Dialect>, number: i64) -> Option<&Range> {
         self.ranges
             .iter()

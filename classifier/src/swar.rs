@@ -1,8 +1,7 @@
 //! SWAR: examines eight bytes of a text at once, as one number.
 //!
-//! Each mask function returns a number in which the high bit of a byte is set if the byte belongs to the
-//! requested class. Adding `0x7f - n` to a byte below 128 carries into its high bit exactly if the byte is
-//! greater than `n`.
+//! Each mask function returns a number in which the high bit of a byte is set if the byte belongs to the requested
+//! class. Adding `0x7f - n` to a byte below 128 carries into its high bit exactly if the byte is greater than `n`.
 
 const HIGH_BITS: u64 = repeat_byte(0x80);
 
@@ -14,8 +13,8 @@ const fn greater_than(bytes: u64, byte: u8) -> u64 {
     bytes.wrapping_add(repeat_byte(0x7f - byte))
 }
 
-/// Loads the eight bytes at an offset. Bytes past the end of the text are read as the digit zero, which has no
-/// special meaning.
+/// Loads the eight bytes at an offset. Bytes past the end of the text are read as the digit zero, which has no special
+/// meaning.
 #[inline]
 pub(crate) fn load(bytes: &[u8], offset: usize) -> u64 {
     let rest = &bytes[offset..];

@@ -1,11 +1,11 @@
 //! The template of a message: the part that stays the same when the same problem occurs again.
 //!
 //! By convention, dynamic values are in single quotes. In addition, numbers, hex ids, UUIDs, URLs, paths, e-mail
-//! addresses, times and redaction marks become placeholders, so that `Resource 'issue' not found: '17'` and `...:
-//! '18'` belong to one group.
+//! addresses, times and redaction marks become placeholders, so that `Resource 'issue' not found: '17'` and
+//! `...: '18'` belong to one group.
 //!
-//! Invariant: the same message gives the same template in every version, because stored fingerprints depend on
-//! it. A golden file verifies this.
+//! Invariant: the same message gives the same template in every version, because stored fingerprints depend on it. A
+//! golden file verifies this.
 
 mod values;
 
@@ -49,11 +49,10 @@ struct Scanner<'t> {
     text: &'t str,
     bytes: &'t [u8],
     position: usize,
-    /// The position up to which the template is written. The text from here to `position` is copied unchanged.
-    /// Most of a message is, so it is copied in long stretches.
+    /// The position up to which the template is written. The text from here to `position` is copied unchanged. Most of
+    /// a message is, so it is copied in long stretches.
     written: usize,
-    /// False if the message contains no `/`, `\` or `@`, so that there are no paths, URLs or addresses to look
-    /// for.
+    /// False if the message contains no `/`, `\` or `@`, so that there are no paths, URLs or addresses to look for.
     has_address_bytes: bool,
     leaks: Leaks,
 }
@@ -126,8 +125,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Replaces `[redacted]`, `[token:...]` and `[client:...]`, because redaction marks are as dynamic as the
-    /// values they hide.
+    /// Replaces `[redacted]`, `[token:...]` and `[client:...]`, because redaction marks are as dynamic as the values
+    /// they hide.
     fn redaction_mark(&mut self, out: &mut String) {
         let rest = &self.text[self.position..];
         let is_mark = ["[redacted]", "[token:", "[client:"].iter().any(|mark| rest.starts_with(mark));
@@ -227,8 +226,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns true for words that occur only in stack traces: `Traceback`, `panicked`, or a class such as
-/// `ValueError`.
+/// Returns true for words that occur only in stack traces: `Traceback`, `panicked`, or a class such as `ValueError`.
 fn shows_internals(word: &[u8]) -> bool {
     let class =
         |ending: &[u8]| word.strip_suffix(ending).and_then(<[u8]>::last).is_some_and(u8::is_ascii_lowercase);

@@ -1,9 +1,9 @@
 //! The accuracy of the classifier on real payloads and on test cases of this repository.
 //!
-//! The payloads themselves are not part of the repository. The environment variable `FAULTLINE_FIELD_CORPUS`
-//! names a file of JSON lines, one payload with its label per line. If it is unset, only the test cases of this
-//! repository run, and a note says so. A labelled failure is classified correctly if it yields exactly one error
-//! event in its category or an acceptable one; any other payload if it yields no error event.
+//! The payloads themselves are not part of the repository. The environment variable `FAULTLINE_FIELD_CORPUS` names a
+//! file of JSON lines, one payload with its label per line. If it is unset, only the test cases of this repository
+//! run, and a note says so. A labelled failure is classified correctly if it yields exactly one error event in its
+//! category or an acceptable one; any other payload if it yields no error event.
 
 #![expect(
     clippy::expect_used,

@@ -1,9 +1,9 @@
 //! The share of secrets that are found, and the share of innocent texts that are left unchanged.
 //!
 //! `tests/corpus/secrets/secrets.ndjson` contains invented secrets in the contexts in which they occur, and
-//! `innocent.ndjson` contains texts that only look like secrets. Each is classified as a record, and the
-//! resulting events are searched. `{S}` marks the position of the secret, whose parts are joined here, so that no
-//! scanner reports the file as a leak.
+//! `innocent.ndjson` contains texts that only look like secrets. Each is classified as a record, and the resulting
+//! events are searched. `{S}` marks the position of the secret, whose parts are joined here, so that no scanner
+//! reports the file as a leak.
 
 #[cfg(test)]
 mod secrets {

@@ -66,8 +66,8 @@ fn is_reserved(code: Code<'_>) -> bool {
     matches!(code, Code::Number { value, .. } if RESERVED_CODES.contains(&value) && !ASSIGNED_CODES.contains(&value))
 }
 
-/// Returns true if the code has the format that its dialect requires. It is also true where no code is expected,
-/// as in a tool error or an HTTP status.
+/// Returns true if the code has the format that its dialect requires. It is also true where no code is expected, as in
+/// a tool error or an HTTP status.
 fn has_good_format(failure: &Failure<'_>, dialect: Dialect, is_dialect_code: bool) -> bool {
     match (failure.code, dialect) {
         (Code::Text(_), _) if is_dialect_code => true,

@@ -93,8 +93,7 @@ impl<'e, S: Sink> Emitter<'e, S> {
         });
     }
 
-    /// Reports a reason at once if it means an exceeded limit, and stores any other reason for the end of the
-    /// record.
+    /// Reports a reason at once if it means an exceeded limit, and stores any other reason for the end of the record.
     pub(super) fn record_reason(&mut self, reason: UnrecognizedReason) {
         if matches!(
             reason,
@@ -171,8 +170,7 @@ fn counts_replies(builder: &EventBuilder<'_>) -> bool {
     builder.telemetry.is_none_or(|telemetry| telemetry.counts_replies)
 }
 
-/// Returns the call of a failed reply. Warnings and audit events have none, because their reply is counted
-/// separately.
+/// Returns the call of a failed reply. Warnings and audit events have none, because their reply is counted separately.
 fn call_from_event<'a>(event: &'a Event<'a>) -> Option<Call<'a>> {
     let outcome = match event.fault {
         // A probe that found nothing is not a failure.

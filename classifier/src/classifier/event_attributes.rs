@@ -1,5 +1,4 @@
-//! Writes the attributes of an event: the fields of its record and of the enclosing telemetry outside the
-//! envelope.
+//! Writes the attributes of an event: the fields of its record and of the enclosing telemetry outside the envelope.
 
 use super::event_builder::{EventBuilder, Scratch};
 use crate::envelope::Scope;

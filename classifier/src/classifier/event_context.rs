@@ -1,5 +1,4 @@
-//! Extracts the context of an event (client, service, operation, time and ids) from the fields around its
-//! envelope.
+//! Extracts the context of an event (client, service, operation, time and ids) from the fields around its envelope.
 
 use super::event_builder::EventBuilder;
 use crate::context::{ContextField, millis_with_unit};
@@ -120,7 +119,7 @@ impl<'e> EventBuilder<'e> {
         }
     }
 
-    /// Returns a redacted name of which there are few distinct values, so that most are in the cache already.
+    /// Returns a redacted name. Such names have few distinct values, so most of them are in the cache already.
     fn recurring_name<'a>(
         &self,
         value: Option<Json<'a>>,

@@ -33,7 +33,7 @@ pub(super) fn payload_retryable(details: &Details<'_>, error_fields: &Details<'_
     error_fields.get(DetailKey::Retryable).or(details.get(DetailKey::Retryable))?.as_bool()
 }
 
-/// Returns the party at fault. A request that only asks whether `server/discover` exists is nobody's failure.
+/// Returns the party at fault. A request that only probes whether `server/discover` exists has [`Fault::Probe`].
 pub(super) fn fault(
     kind: EventKind,
     classification: &Classification<'_>,
@@ -49,8 +49,8 @@ pub(super) fn cap_severity(kind: EventKind, severity: Severity) -> Severity {
     if kind == EventKind::Warning { severity.max(Severity::Warning) } else { severity }
 }
 
-/// Finds the time to wait before a retry. Fields are used for every failure; the message is searched only if
-/// waiting can help.
+/// Finds the time to wait before a retry. Fields are used for every failure; the message is searched only if waiting
+/// can help.
 pub(super) fn find_retry_after(
     details: &Details<'_>,
     error_fields: &Details<'_>,

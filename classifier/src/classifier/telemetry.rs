@@ -1,11 +1,11 @@
 //! Classifies spans and log records.
 //!
 //! **A status alone is not decisive.** A span or a log record is searched for captured replies first, then for
-//! failures that its attributes state. Only then is its own status or severity used. Most spans contain none of
-//! these and cost one pass over their attributes.
+//! failures that its attributes state. Only then is its own status or severity used. Most spans contain none of these
+//! and cost one pass over their attributes.
 //!
-//! Invariant: a span counts as at most one call, however many events it yields, and a log record that belongs to
-//! a span counts as none.
+//! Invariant: a span counts as at most one call, however many events it yields, and a log record that belongs to a
+//! span counts as none.
 
 use super::emitter::Emitter;
 use super::event_builder::{EventBuilder, Scratch};
@@ -199,8 +199,8 @@ impl<'e, S: Sink> TelemetryReader<'e, S> {
         }
     }
 
-    /// Searches replies until one of them yields an event. The others usually repeat it. `has_failed` is true if
-    /// the call is known to have failed.
+    /// Searches replies until one of them yields an event. The others usually repeat it. `has_failed` is true if the
+    /// call is known to have failed.
     fn read_replies(
         &mut self,
         replies: impl Iterator<Item = ReplyCandidate<'e>>,

@@ -22,8 +22,8 @@ pub(super) struct TelemetryContext<'a> {
     pub(super) time_ns: u64,
     /// The time at which a collector first saw it, in nanoseconds. It is used when nothing else states a time.
     pub(super) observed_ns: u64,
-    /// True if failures are hidden. A span's status determines that; for log records it is `None` and the
-    /// envelope decides.
+    /// True if failures are hidden. A span's status determines that; for log records it is `None` and the envelope
+    /// decides.
     pub(super) hidden: Option<bool>,
     /// True if each reply counts as a call.
     pub(super) counts_replies: bool,
@@ -166,8 +166,8 @@ pub(super) enum EventIdentity {
 }
 
 impl EventIdentity {
-    /// Returns the identity of a log record. Two records are the same only if their time and body are equal.
-    /// Without ids, and without a time or a body, nothing distinguishes one record from the next.
+    /// Returns the identity of a log record. Two records are the same only if their time and body are equal. Without
+    /// ids, and without a time or a body, nothing distinguishes one record from the next.
     fn from_log(
         record: &LogRecord<'_>,
         attributes: &IndexedAttributes<'_>,

@@ -1,7 +1,7 @@
 //! Classifies records of every shape, wrapper and correction, and compares a short summary of the result.
 //!
-//! An event reads `kind dialect code canonical`, followed by `hidden`, `inferred` and `#index` where they apply.
-//! A call that succeeded reads `ok dialect`. A record that could not be used reads `? reason`.
+//! An event reads `kind dialect code canonical`, followed by `hidden`, `inferred` and `#index` where they apply. A
+//! call that succeeded reads `ok dialect`. A record that could not be used reads `? reason`.
 
 use super::*;
 use crate::{Call, Event, Outcome};

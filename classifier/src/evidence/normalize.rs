@@ -1,8 +1,8 @@
 //! Normalizes texts to one spelling, so that each pattern has to be written only once.
 //!
 //! Texts and patterns are converted to the same form: lower case, identifiers split into words
-//! (`ExpiredTokenException` and `expired_token_exception` both become "expired token exception"), runs of white
-//! space as one space. URLs and paths become a placeholder, because their words are values.
+//! (`ExpiredTokenException` and `expired_token_exception` both become "expired token exception"), runs of white space
+//! as one space. URLs and paths become a placeholder, because their words are values.
 //!
 //! Invariants: the work is linear in the length of the text, and normalization is idempotent.
 

@@ -55,8 +55,8 @@ impl Beginnings {
     }
 }
 
-/// The maximum length of a statement, which is a sentence or two. A longer text is a document, unless its opening
-/// is unambiguous.
+/// The maximum length of a statement, which is a sentence or two. A longer text is a document, unless its opening is
+/// unambiguous.
 const MAX_SHORT_BYTES: usize = 480;
 const MAX_SHORT_LINES: usize = 6;
 /// The maximum length of a sentence that states a failure only by its last words.
@@ -65,8 +65,8 @@ const MAX_SENTENCE_WORDS: usize = 12;
 /// The number of bytes of a text that are examined.
 const MAX_OPENING_BYTES: usize = 512;
 
-/// Words that may follow a phrase that states a failure. Any other word, such as a noun, would turn the phrase
-/// into a name.
+/// Words that may follow a phrase that states a failure. Any other word, such as a noun, would turn the phrase into a
+/// name.
 const FOLLOWERS: [&str; 28] = [
     "for",
     "to",
@@ -99,8 +99,8 @@ const FOLLOWERS: [&str; 28] = [
 ];
 
 impl Openings {
-    /// Returns true if the text, as a whole, states that the call failed. `is_evident` reports whether the
-    /// wording of a text is strong evidence of a failure.
+    /// Returns true if the text, as a whole, states that the call failed. `is_evident` reports whether the wording of
+    /// a text is strong evidence of a failure.
     pub(super) fn states_failure(&self, text: &str, is_evident: impl Fn(&str) -> bool) -> bool {
         let text = text.trim();
         if text.is_empty() || crate::envelope::looks_like_json(text) && !starts_with_tag(text) {
@@ -135,8 +135,8 @@ impl Openings {
                 || self.is_failed_sentence(&form, text))
     }
 
-    /// Returns true for `Access denied` and `Access denied for ada`, but not for `Access denied errors and how to
-    /// avoid them`.
+    /// Returns true for `Access denied` and `Access denied for ada`, but not for
+    /// `Access denied errors and how to avoid them`.
     fn starts_with_phrase(&self, line: &str) -> bool {
         self.phrases.candidates(line).any(|phrase| line.strip_prefix(phrase).is_some_and(ends_phrase))
     }
@@ -230,8 +230,8 @@ fn ends_phrase(rest: &str) -> bool {
     }
 }
 
-/// Returns true for titles such as `Failed to Launch`. A statement continues in lower case, or with a name in
-/// quotes or capitals.
+/// Returns true for titles such as `Failed to Launch`. A statement continues in lower case, or with a name in quotes
+/// or capitals.
 fn is_title(head: &str) -> bool {
     let mut words = head.split(' ');
     let is_capitalized = |word: &str| {
@@ -246,8 +246,8 @@ fn is_title(head: &str) -> bool {
     next.is_some_and(is_capitalized)
 }
 
-/// Returns true for `Invalid tickets: ...`, which is a list of findings, but not for `Invalid arguments: ...`,
-/// which is a statement.
+/// Returns true for `Invalid tickets: ...`, which is a list of findings, but not for `Invalid arguments: ...`, which
+/// is a statement.
 fn is_plural(line: &str) -> bool {
     const STATED: [&str; 16] = [
         "arguments",
@@ -304,8 +304,8 @@ fn starts_with_class(text: &str) -> bool {
     is_name && is_class && rest.starts_with(char::is_whitespace) && !rest.trim().is_empty()
 }
 
-/// Returns true for `HTTP 404`, `HTTP error: 403`, `403 Forbidden` and `Status 500`, but not for `404 is an error
-/// code`.
+/// Returns true for `HTTP 404`, `HTTP error: 403`, `403 Forbidden` and `Status 500`, but not for
+/// `404 is an error code`.
 fn starts_with_status(line: &str) -> bool {
     const LEADS: [&str; 9] = [
         "",

@@ -6,8 +6,8 @@ use super::normalize::Normalized;
 /// Words that may follow a pattern inside one identifier: `rate_limit_error`, `AccessDeniedException`.
 const ERROR_WORDS: [&str; 8] = ["error", "exception", "fault", "failure", "err", "errors", "problem", "code"];
 
-/// Returns true if a wording forms separate words: it is not part of a longer word, of a file name or of an
-/// identifier that continues.
+/// Returns true if a wording forms separate words: it is not part of a longer word, of a file name or of an identifier
+/// that continues.
 pub(super) fn fits(form: &Normalized, pattern: &Pattern, start: usize, end: usize) -> bool {
     let text = &form.text;
     // Scripts that do not separate words with spaces have no word boundaries to check.

@@ -1,7 +1,7 @@
 //! Wrappers that SDKs and hosts put around the text of a failure: marks, the name of the tool, a JSON-RPC code.
 //!
-//! `Error executing tool add_row: MCP error -32602: No such table` contains three parts: the operation, a code
-//! and the description. Wrappers are removed one after another, up to a fixed number.
+//! `Error executing tool add_row: MCP error -32602: No such table` contains three parts: the operation, a code and the
+//! description. Wrappers are removed one after another, up to a fixed number.
 
 /// A text without its wrappers, and the facts that the wrappers stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,8 +261,8 @@ pub(super) fn named_tool(text: &str) -> Option<&str> {
         })
 }
 
-/// Returns true for `Tool x not found` and the like: the tool itself is missing, rather than something that it
-/// looked for.
+/// Returns true for `Tool x not found` and the like: the tool itself is missing, rather than something that it looked
+/// for.
 pub(super) fn is_missing_tool(text: &str) -> bool {
     const MISSING: [&str; 10] = [
         "not found",

@@ -20,9 +20,8 @@ pub struct LookupResult<'r> {
 }
 
 impl Registry {
-    /// Returns the meaning of a code, in one dialect or in any, as far as the code alone tells. A number is
-    /// passed as its digits. A payload contains more information, so the event of a failure may have another
-    /// meaning.
+    /// Returns the meaning of a code, in one dialect or in any, as far as the code alone tells. A number is passed as
+    /// its digits. A payload contains more information, so the event of a failure may have another meaning.
     #[must_use]
     pub fn look_up(&self, dialect: Option<Dialect>, code: &str) -> LookupResult<'_> {
         let roots = [Json::NULL; 3];
@@ -45,8 +44,8 @@ impl Registry {
         LookupResult { canonical: classification.canonical, meaning: classification.meaning, is_known }
     }
 
-    /// Returns the category of a code of any dialect, or of a canonical code. If dialects disagree about a
-    /// number, it has a category only if all of them mean the same one.
+    /// Returns the category of a code of any dialect, or of a canonical code. If dialects disagree about a number, it
+    /// has a category only if all of them mean the same one.
     #[must_use]
     pub fn category_of(&self, code: &str) -> Category {
         let result = self.look_up(None, code);

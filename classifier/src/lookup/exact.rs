@@ -8,8 +8,8 @@ use crate::registry::{Entry, Registry, words};
 /// The result of searching the exact entries.
 pub(super) enum Match<'r> {
     One(&'r Entry),
-    /// The number is known, but nothing in the payload supports a dialect that knows it: only one project
-    /// registers it, or dialects disagree about it.
+    /// The number is known, but nothing in the payload supports a dialect that knows it: only one project registers
+    /// it, or dialects disagree about it.
     Unsupported,
     None,
 }

@@ -1,8 +1,8 @@
 //! Step 1: the operator's own entries, with their conditions.
 //!
 //! An entry without a mapping is a code of its own. An entry with a mapping also replaces other codes or HTTP
-//! statuses. A mapping from a status replaces only the result of the default mapping, unless it has a condition;
-//! then it replaces any code.
+//! statuses. A mapping from a status replaces only the result of the default mapping, unless it has a condition; then
+//! it replaces any code.
 
 use super::{LookupInput, exact};
 use crate::registry::{Entry, OperatorEntry, Registry};

@@ -1,5 +1,5 @@
-//! Values that are assigned to a secret key, `password=...` or `"api_key": "..."`, recognized from the sign
-//! between them.
+//! Values that are assigned to a secret key, `password=...` or `"api_key": "..."`, recognized from the sign between
+//! them.
 
 use super::candidates::mark_length;
 use super::keys::{self, KeyKind};
@@ -11,8 +11,7 @@ use super::{Redactor, Rule};
 use std::ops::Range;
 
 impl Redactor {
-    /// Returns the secret that a `=` or `:` assigns. `sign` is its position; it may also be written as `%3D` or
-    /// `%3A`.
+    /// Returns the secret that a `=` or `:` assigns. `sign` is its position; it may also be written as `%3D` or `%3A`.
     pub(super) fn assignment(&self, bytes: &[u8], sign: Range<usize>, from: usize) -> Option<Found> {
         if !self.is_on(Rule::Assignment) {
             return None;
@@ -103,8 +102,7 @@ impl Redactor {
         found.filter(|(secret, _)| secret.start >= value.span.end)
     }
 
-    /// Finds the value in `"name": "Authorization", "value": "..."`, and the same in attributes of an XML
-    /// element.
+    /// Finds the value in `"name": "Authorization", "value": "..."`, and the same in attributes of an XML element.
     fn named_value(&self, bytes: &[u8], sign: Range<usize>) -> Option<Found> {
         let name = Value::after(near(bytes, &sign), sign).filter(|name| name.span.len() <= 64)?;
         if !matches!(self.keys.kind(&bytes[name.span.clone()]), KeyKind::Secret | KeyKind::Token) {
@@ -151,8 +149,7 @@ impl Redactor {
     }
 }
 
-/// Returns the range of a quoted text, which may have a prefix letter such as `b`, and the end of its closing
-/// quote.
+/// Returns the range of a quoted text, which may have a prefix letter such as `b`, and the end of its closing quote.
 fn quoted_at(bytes: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     let letter = usize::from(matches!(bytes.get(at..), Some([b'b' | b'u' | b'r', b'"' | b'\'', ..])));
     let escapes = bytes[at + letter..].iter().take(4).take_while(|&&byte| byte == b'\\').count();
@@ -211,8 +208,8 @@ fn is_in_query(bytes: &[u8], key: usize) -> bool {
         || [&b"&amp;"[..], b"%26", b"%3F", b"%3f", b"\\u0026"].iter().any(|sign| before.ends_with(sign))
 }
 
-/// Returns true inside an ARN such as `arn:aws:secretsmanager:eu-west-1:1:secret:name`, which names a secret
-/// without containing it.
+/// Returns true inside an ARN such as `arn:aws:secretsmanager:eu-west-1:1:secret:name`, which names a secret without
+/// containing it.
 fn is_in_arn(bytes: &[u8], key: usize) -> bool {
     let before = &bytes[key.saturating_sub(REACH)..key];
     before.ends_with(b":")

@@ -1,14 +1,13 @@
 //! Finds the candidates: the positions in a text at which a secret may begin.
 //!
-//! Every text is searched for candidates and most texts have none, so this search determines the cost of
-//! redaction.
+//! Every text is searched for candidates and most texts have none, so this search determines the cost of redaction.
 
 use super::formats::ROWS;
 use super::phrases::OPENERS;
 use crate::swar;
 
-/// Returns the next candidate: a sign, or a word that starts like a secret. A word may start at `at` and after
-/// each byte that is not part of a word. Most texts have no candidate, so eight bytes are examined at a time.
+/// Returns the next candidate: a sign, or a word that starts like a secret. A word may start at `at` and after each
+/// byte that is not part of a word. Most texts have no candidate, so eight bytes are examined at a time.
 pub(super) fn next_candidate(bytes: &[u8], mut at: usize) -> Option<usize> {
     if starts_secret(bytes, at) {
         return Some(at);
@@ -110,8 +109,8 @@ const SIGN: [u8; 256] = {
     table
 };
 
-/// A filter for the first bytes of secrets and of words that introduce them. It has one bit per first byte and
-/// low six bits of the second byte, which most words fail, and one bit per hash of the first three or four bytes.
+/// A filter for the first bytes of secrets and of words that introduce them. It has one bit per first byte and low six
+/// bits of the second byte, which most words fail, and one bit per hash of the first three or four bytes.
 struct Starts {
     second: [u64; 256],
     three: [u64; 256],

@@ -6,9 +6,9 @@ use super::keys::is_identifier;
 const SHORTEST: usize = 13;
 const LONGEST: usize = 19;
 
-/// Returns the end of a card number that starts at `start`. Groups may be separated by spaces or dashes, or by
-/// other signs if they are the groups that are printed on cards. Another number may follow after the same
-/// separator, so each group may be the last.
+/// Returns the end of a card number that starts at `start`. Groups may be separated by spaces or dashes, or by other
+/// signs if they are the groups that are printed on cards. Another number may follow after the same separator, so each
+/// group may be the last.
 pub(super) fn ends_at(bytes: &[u8], start: usize) -> Option<usize> {
     let mut digits = [0_u8; LONGEST];
     let mut groups = [0_u8; LONGEST];
@@ -83,8 +83,8 @@ fn is_identified(before: &[u8]) -> bool {
     false
 }
 
-/// Returns true if a JSON number is a card number. Only full lengths count here, because identifiers and
-/// durations are numbers too.
+/// Returns true if a JSON number is a card number. Only full lengths count here, because identifiers and durations are
+/// numbers too.
 pub(super) fn is_card_number(number: u64) -> bool {
     if !(100_000_000_000_000..10_000_000_000_000_000).contains(&number) {
         return false;

@@ -1,8 +1,8 @@
 //! A cache of names that contain no secrets.
 //!
-//! Services, operations, environments and clients have few distinct names, and every record repeats them;
-//! searching the same few words for secrets took a tenth of the total time. Invariants: the cache contains only
-//! texts that redaction left unchanged, and its memory is bounded.
+//! Services, operations, environments and clients have few distinct names, and every record repeats them; searching
+//! the same few words for secrets took a tenth of the total time. Invariants: the cache contains only texts that
+//! redaction left unchanged, and its memory is bounded.
 
 /// Caches clean names. The bytes of a name select its only slot, and a newer name replaces an older one.
 pub(crate) struct CleanNames {

@@ -159,14 +159,13 @@ pub(super) fn is_query_key(key: &[u8]) -> bool {
     key.len() <= 9 && is_one_of(&QUERY_KEYS, Folded::of(key).text())
 }
 
-/// Returns true for a key or word whose number identifies an order, a trace or the like, and is not a card
-/// number.
+/// Returns true for a key or word whose number identifies an order, a trace or the like, and is not a card number.
 pub(super) fn is_identifier(key: &[u8]) -> bool {
     let last = Folded::of(last_part(key));
     let whole = Folded::of(key);
     is_one_of(&IDENTIFIERS, last.text())
         || is_one_of(&IDENTIFIERS, whole.text())
-        // This matches `traceid`, but neither `invalid` nor `paid`.
+        // webhooks: the address is the secret
         || whole.text().strip_suffix(b"id").is_some_and(|stem| is_one_of(&IDENTIFIERS, stem))
 }
 
@@ -174,8 +173,8 @@ fn fold(byte: u8) -> Option<u8> {
     (byte.is_ascii_alphanumeric() || !byte.is_ascii()).then(|| byte.to_ascii_lowercase())
 }
 
-/// Sequences of three letters. Every secret key contains at least one of them; most other keys contain none and
-/// are ruled out.
+/// Sequences of three letters. Every secret key contains at least one of them; most other keys contain none and are
+/// ruled out.
 #[rustfmt::skip]
 const HINTS: [&[u8; 3]; 45] = [
     b"key", b"pas", b"ken", b"sig", b"api", b"aut", b"ras", b"ord", b"otp", b"asa", b"cvv", b"gan", b"net",
@@ -197,8 +196,8 @@ static IS_HINT: [u64; 512] = {
     bits
 };
 
-/// Returns true if a key contains one of the sequences. Signs between letters are skipped. Keys of two letters
-/// have no sequence, so they always pass, as do keys with non-ASCII letters.
+/// Returns true if a key contains one of the sequences. Signs between letters are skipped. Keys of two letters have no
+/// sequence, so they always pass, as do keys with non-ASCII letters.
 fn may_be_secret(key: &[u8]) -> bool {
     let mut place = 0;
     for &byte in key.iter().take(2 * LONGEST) {

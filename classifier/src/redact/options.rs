@@ -164,7 +164,7 @@ pub(super) fn takes_password(command: &str, option: &str) -> bool {
     !command.starts_with("my") && COMMANDS.iter().any(|(known, of)| of == letter && *known == command)
 }
 
-/// Returns true if an argument is an option and its password in one: `-px` of `mysql`.
+/// webhooks: the address is the secret
 pub(super) fn is_password_option(command: &str, argument: &str) -> bool {
     let command = command.rsplit('/').next().unwrap_or_default();
     match argument.as_bytes() {

@@ -6,8 +6,7 @@ use super::keys::{self, KeyKind};
 use super::values::{is_harmless, is_prose, is_remark, looks_secret};
 use crate::json::{Json, Scalar};
 
-/// The number of fields that are examined. No object that pairs a name with a value has more, but a hostile one
-/// may.
+/// The number of fields that are examined. No object that pairs a name with a value has more, but a hostile one may.
 const FIELDS: usize = 16;
 
 impl Redactor {

@@ -260,8 +260,8 @@ fn is_last_word(bytes: &[u8], value: &Range<usize>) -> bool {
         && !is_prose(text)
 }
 
-/// Returns the position at which a value may start after an introduction, skipping words such as `is`, and the
-/// word that links them.
+/// Returns the position at which a value may start after an introduction, skipping words such as `is`, and the word
+/// that links them.
 fn behind_copula(bytes: &[u8], after: usize) -> Option<(usize, Link)> {
     let window = bytes.len().min(after + WINDOW);
     // Covers `'password' is` and `PASSWORD('x')`. `password: ` is handled by `assignment`.

@@ -1,9 +1,8 @@
 //! Finds all secrets in one pass over a text.
 //!
-//! `candidates` returns the positions to examine: words that start like a secret, and signs, around which both
-//! sides are examined. A word may extend to the end of its run (letters, digits, `_`, `-`, `.`), which all words
-//! of the run share. Each step moves forward and examines a bounded distance, so hostile texts cost no more than
-//! others.
+//! `candidates` returns the positions to examine: words that start like a secret, and signs, around which both sides
+//! are examined. A word may extend to the end of its run (letters, digits, `_`, `-`, `.`), which all words of the run
+//! share. Each step moves forward and examines a bounded distance, so hostile texts cost no more than others.
 
 use super::candidates::{next_candidate, passed_over, starts_credential};
 use super::formats::{credential, is_jwt};
@@ -156,8 +155,7 @@ impl Redactor {
             .then_some((colon - digits..colon + 1 + length, Mark::Redacted))
     }
 
-    /// Returns a key of Mailchimp, `<32 hex digits>-us12`, or of Mailgun, `<32>-<8>-<8>`. `dash` is its first
-    /// dash.
+    /// Returns a key of Mailchimp, `<32 hex digits>-us12`, or of Mailgun, `<32>-<8>-<8>`. `dash` is its first dash.
     fn hex_with_dash(&self, bytes: &[u8], dash: usize, from: usize) -> Option<Found> {
         const LENGTH: usize = 32;
         let start = dash.checked_sub(LENGTH).filter(|start| *start >= from)?;
@@ -180,8 +178,8 @@ impl Redactor {
         (starts && ends).then_some((start..end, Mark::Redacted))
     }
 
-    /// Returns a client secret of Azure: three characters, a digit, `Q~` and 31 to 34 more. `tilde` is the
-    /// position of `~`.
+    /// Returns a client secret of Azure: three characters, a digit, `Q~` and 31 to 34 more. `tilde` is the position of
+    /// `~`.
     fn azure_secret(&self, bytes: &[u8], tilde: usize, from: usize) -> Option<Found> {
         let start = tilde.checked_sub(5).filter(|start| *start >= from)?;
         let is_inside = |byte: &u8| is_run(*byte) || *byte == b'~';

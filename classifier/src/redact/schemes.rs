@@ -144,8 +144,7 @@ fn item_length(line: &[u8]) -> usize {
     line.len()
 }
 
-/// Returns the length of a list such as `a=1; b="x y"; c`: items with a sign between them, which may contain
-/// quotes.
+/// Returns the length of a list such as `a=1; b="x y"; c`: items with a sign between them, which may contain quotes.
 fn list_length(line: &[u8], between: u8) -> usize {
     let mut at = 0;
     loop {

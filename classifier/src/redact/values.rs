@@ -75,8 +75,8 @@ pub(super) fn is_remark(value: &[u8]) -> bool {
         && words().any(|word| is_telling(word.trim_ascii_end_matches(b".,;:!")))
 }
 
-/// Returns true for a value that is not a plain word. A word after a colon is prose (`Invalid password: must be
-/// longer`).
+/// Returns true for a value that is not a plain word. A word after a colon is prose
+/// (`Invalid password: must be longer`).
 pub(super) fn looks_secret(value: &[u8]) -> bool {
     let value = value.trim_ascii_end_matches(b".");
     let digits = value.iter().any(u8::is_ascii_digit);
@@ -95,8 +95,8 @@ fn looks_random(text: &[u8]) -> bool {
     text.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// Returns true for a text that looks randomly generated: long, letters and digits mixed, and no UUID, path, URL
-/// or time.
+/// Returns true for a text that looks randomly generated: long, letters and digits mixed, and no UUID, path, URL or
+/// time.
 pub(super) fn is_random(value: &[u8], at_least: usize) -> bool {
     let value = &value[..value.len().min(512)];
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();

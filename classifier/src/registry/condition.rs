@@ -1,8 +1,8 @@
 //! Conditions on a field, as operators write them: `details.originalError = 'ORDER_NOT_FOUND'`,
 //! `message contains 'abuse'`, several joined by `and`.
 //!
-//! A path is looked up in the error object, then in the envelope, then in the record. A leading `response.body.`
-//! is allowed, because published adapter schemas write it.
+//! A path is looked up in the error object, then in the envelope, then in the record. A leading `response.body.` is
+//! allowed, because published adapter schemas write it.
 
 use crate::json::Json;
 

@@ -34,8 +34,7 @@ pub struct Entry {
     pub runbook: String,
     /// Other meanings that real emitters give to the code under a condition.
     pub corrections: Vec<Correction>,
-    /// True if the code only states that something failed, so that the wording of the message may be more
-    /// specific.
+    /// True if the code only states that something failed, so that the wording of the message may be more specific.
     pub generic: bool,
     /// The stemmed words of its name, which are searched in messages.
     pub(crate) words: Vec<String>,

@@ -1,5 +1,5 @@
-//! Rules for failures without an entry: the category by the prefix of the code, the canonical code by the HTTP
-//! status, and the party at fault.
+//! Rules for failures without an entry: the category by the prefix of the code, the canonical code by the HTTP status,
+//! and the party at fault.
 
 use crate::category::Category;
 use crate::fault::Fault;

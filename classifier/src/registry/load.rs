@@ -1,7 +1,7 @@
 //! Loads the embedded data files into validated tables.
 //!
-//! The files are part of the binary, so a mistake in one is a bug of this crate. It is still reported as an error
-//! with its file and reason, for people who edit the files.
+//! The files are part of the binary, so a mistake in one is a bug of this crate. It is still reported as an error with
+//! its file and reason, for people who edit the files.
 
 use super::entry::{Correction, DetailField, Entry, Meaning, Origin};
 use super::error::{RegistryError, nearest, parse};

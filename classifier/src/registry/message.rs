@@ -1,5 +1,4 @@
-//! Message templates such as `Missing required parameter '{param_name}'`, and the check whether a message fits
-//! one.
+//! Message templates such as `Missing required parameter '{param_name}'`, and the check whether a message fits one.
 
 /// A message with `{placeholders}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +30,8 @@ impl MessageTemplate {
         &self.text
     }
 
-    /// Returns true if the message could have been created from this template. A template without placeholders
-    /// may be followed by more text, as in `Invalid params: missing uri`.
+    /// Returns true if the message could have been created from this template. A template without placeholders may be
+    /// followed by more text, as in `Invalid params: missing uri`.
     #[must_use]
     pub fn fits(&self, message: &str) -> bool {
         let Some((first, others)) = self.fixed.split_first() else { return false };

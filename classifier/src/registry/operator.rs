@@ -3,14 +3,14 @@
 //!
 //! ```toml
 //! [[code]]                                   # a code of one's own, and what it stands for
-//! code = "GITHUB_ABUSE_DETECTED"
+//! [[code]]                                   # a code that you define, and its meaning
 //! category = "RATE_LIMIT"
 //! message = "Abuse detection triggered: {reason}"
 //! maps_from_http = [403]                     # also: maps_from = [4001, "SOME_CODE"]
 //! condition = "message contains 'abuse'"     # guards the mapping
 //!
 //! [profiles.services]                        # a dialect per service; a trailing * stands for anything
-//! "orders-*" = "mcp-reference"
+//! [profiles.services]                        # a dialect per service; a trailing * matches any text
 //!
 //! [find]
 //! paths = ["kubernetes.payload"]             # where else an envelope may be

@@ -100,8 +100,7 @@ pub(super) struct CodeRow {
     pub(super) http_status: Option<u16>,
     pub(super) origin: Option<String>,
     pub(super) runbook: Option<String>,
-    /// True if the code only states that something failed, so that the wording of the message may be more
-    /// specific.
+    /// True if the code only states that something failed, so that the wording of the message may be more specific.
     #[serde(default)]
     pub(super) generic: bool,
     #[serde(default)]
@@ -125,8 +124,8 @@ impl CodeText {
     }
 }
 
-/// The `retryable` field: `true`, `false`, or `"unknown"` if the category has a default that does not apply to
-/// the code.
+/// The `retryable` field: `true`, `false`, or `"unknown"` if the category has a default that does not apply to the
+/// code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Retryable {

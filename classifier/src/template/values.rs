@@ -1,10 +1,9 @@
-//! Values in a message, recognized by their form. Each function returns the length of the value that starts here,
-//! if any.
+//! Values in a message, recognized by their form. Each function returns the length of the value that starts here, if
+//! any.
 
 use super::is_word;
 
-/// Returns the length and placeholder of a URL, a path or an e-mail address that starts with a word of this
-/// length.
+/// Returns the length and placeholder of a URL, a path or an e-mail address that starts with a word of this length.
 pub(super) fn address(rest: &[u8], word: usize) -> Option<(usize, &'static str)> {
     if rest[word..].starts_with(b"://") {
         return Some((rest.iter().position(|&byte| ends_url(byte)).unwrap_or(rest.len()), "{url}"));
@@ -16,8 +15,7 @@ pub(super) fn address(rest: &[u8], word: usize) -> Option<(usize, &'static str)>
     email().or_else(|| relative_path_length(rest, word).map(|length| (length, "{path}")))
 }
 
-/// Returns the length of an IPv6 address such as `2001:db8::1`: groups of hex digits, eight of them or with a
-/// gap.
+/// Returns the length of an IPv6 address such as `2001:db8::1`: groups of hex digits, eight of them or with a gap.
 pub(super) fn ipv6_length(rest: &[u8]) -> Option<usize> {
     let length = rest.iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':').count();
     let address = &rest[..length];
@@ -63,8 +61,8 @@ pub(super) fn path_length(rest: &[u8]) -> usize {
     length - usize::from(length > 1 && rest[length - 1] == b'.')
 }
 
-/// Returns the length of a path such as `src/store/log.rs`: two slashes, or one and a file extension.
-/// `tools/call` is a name.
+/// Returns the length of a path such as `src/store/log.rs`: two slashes, or one and a file extension. `tools/call` is
+/// a name.
 fn relative_path_length(rest: &[u8], word: usize) -> Option<usize> {
     if !matches!(rest.get(word), Some(b'/' | b'\\' | b'.')) {
         return None;

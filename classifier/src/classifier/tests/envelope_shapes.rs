@@ -429,8 +429,8 @@ fn what_is_nothing_is_said_to_be_nothing() {
     }
 }
 
-/// A text that was truncated inside an emoji is valid JSON with a lone surrogate. The event must survive, even
-/// though the character is lost.
+/// A text that was truncated inside an emoji is valid JSON with a lone surrogate. The event must survive, even though
+/// the character is lost.
 #[test]
 fn half_a_character_costs_nothing_else() {
     check(

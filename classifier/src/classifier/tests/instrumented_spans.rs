@@ -1,5 +1,4 @@
-//! Spans as the instrumentations of current SDKs send them: which of them are calls, of which tool, with which
-//! reply.
+//! Spans as the instrumentations of current SDKs send them: which of them are calls, of which tool, with which reply.
 
 use super::spans::{PAUSE, status};
 use super::telemetry::*;

@@ -1,5 +1,5 @@
-//! Replies and their requests in one stream: operation, duration, request id and arguments; tasks that are
-//! polled; and tool results that name no tool.
+//! Replies and their requests in one stream: operation, duration, request id and arguments; tasks that are polled; and
+//! tool results that name no tool.
 
 use super::*;
 

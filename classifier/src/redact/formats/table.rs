@@ -4,8 +4,8 @@
 use super::Alphabet::{self, Alnum, Base64, Dotted, Hex, Path, Percent, Url};
 use super::Check::{self, Any, Both, Digit, Exact, Keep, Mixed, Parts};
 
-/// A prefix, the number of characters that must follow for it to be a credential and not a word, their alphabet,
-/// and a further condition.
+/// A prefix, the number of characters that must follow for it to be a credential and not a word, their alphabet, and a
+/// further condition.
 pub(in crate::redact) type Row = (&'static str, usize, Alphabet, Check);
 
 #[rustfmt::skip]
@@ -164,7 +164,7 @@ pub(in crate::redact) const ROWS: [Row; 269] = [
     ("hook.eu2.make.com/", 16, Path, Keep),
     ("hook.us1.make.com/", 16, Path, Keep),
     ("hook.us2.make.com/", 16, Path, Keep),
-    ("hooks.airtable.com/workflows/v1/genericWebhook/", 8, Path, Keep), // webhooks: anyone who knows the address can post
+    ("hooks.airtable.com/workflows/v1/genericWebhook/", 8, Path, Keep), // webhooks: the address is the secret
     ("hooks.slack.com/services/", 8, Path, Keep),
     ("hooks.slack.com/triggers/", 8, Path, Keep),
     ("hooks.slack.com/workflows/", 8, Path, Keep),

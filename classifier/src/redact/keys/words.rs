@@ -1,5 +1,5 @@
-//! Words by which keys are classified. All are folded to small letters and digits, so that `X-Api-Key`, `apiKey`
-//! and `api_key` are equal. Letters of other scripts are kept.
+//! Words by which keys are classified. All are folded to small letters and digits, so that `X-Api-Key`, `apiKey` and
+//! `api_key` are equal. Letters of other scripts are kept.
 
 /// Keys whose value is a confirmation token.
 #[rustfmt::skip]
