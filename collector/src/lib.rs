@@ -3,7 +3,7 @@
 //! # A tour
 //!
 //! 1. [`receivers`] accepts connections, bounds and frames what arrives, and sends the responses; each receiver has
-//!    one file.
+//!    its own module.
 //! 2. [`pipeline`] takes whole requests: [`Pipeline::submit`] returns when the contents of a request are durable, or
 //!    returns the rejection. Workers decompress and parse; `classifier` decides what records mean; `store` keeps the
 //!    rows.

@@ -1,5 +1,5 @@
-//! The closed list of metrics: each with its name, labels and help text. Everything else derives from it: `/metrics`, the
-//! page `docs/metrics.md`, and the test that rules and dashboards name no other metric.
+//! The closed list of metrics: each with its name, labels and help text. Everything else derives from it: `/metrics`,
+//! the page `docs/metrics.md`, and the test that rules and dashboards name no other metric.
 
 use prometheus::proto::MetricType;
 

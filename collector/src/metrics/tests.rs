@@ -105,8 +105,7 @@ fn services_past_the_bound_are_others() {
     assert_eq!(lines(&registry, "faultline_trust_denials_total"), [denied]);
 }
 
-/// Whatever limits an operator sets, there are never more series than they allow, and the default divides as
-/// documented.
+/// Whatever limits an operator sets, there are never more series than they allow.
 #[test]
 fn series_are_shared_out_within_what_is_set() {
     for (series, services) in [(4_000, 1), (4_000, 100), (20_000, 400), (50_000, 1_250), (1_000_000, 25_000)]

@@ -162,7 +162,7 @@ impl<T: Clone> Shard<T> {
         self.young.calls.entry(key).or_insert_with(|| old.remove(&key).unwrap_or_default())
     }
 
-    /// The call that another turned out to be.
+    /// Returns the call that a call was merged into, or the call itself.
     fn resolve(&self, key: u64) -> u64 {
         let mut key = key;
         for _ in 0..MAX_ALIASES {
