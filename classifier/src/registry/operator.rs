@@ -2,15 +2,15 @@
 //! defaults.
 //!
 //! ```toml
-//! [[code]]                                   # a code of one's own, and what it stands for
 //! [[code]]                                   # a code that you define, and its meaning
+//! code = "GITHUB_ABUSE_DETECTED"
 //! category = "RATE_LIMIT"
 //! message = "Abuse detection triggered: {reason}"
 //! maps_from_http = [403]                     # also: maps_from = [4001, "SOME_CODE"]
 //! condition = "message contains 'abuse'"     # guards the mapping
 //!
-//! [profiles.services]                        # a dialect per service; a trailing * stands for anything
 //! [profiles.services]                        # a dialect per service; a trailing * matches any text
+//! "orders-*" = "mcp-reference"
 //!
 //! [find]
 //! paths = ["kubernetes.payload"]             # where else an envelope may be
