@@ -1,4 +1,4 @@
-//! Limits on what senders and records can make the server do: `limit.body_bytes` in the file, `--limit-body-bytes` on the
+//! Limits on how senders and records can load the server: `limit.body_bytes` in the file, `--limit-body-bytes` on the
 //! command line, `FAULTLINE_LIMIT_BODY_BYTES` in the environment.
 //!
 //! The libraries define all limits and their defaults (`classifier::Limits`, `collector::Limits`). Only those that an
@@ -115,7 +115,7 @@ impl IngestLimitArgs {
 pub(crate) struct LimitConflict {
     /// The ids of the flags that set them.
     pub(crate) flags: Vec<String>,
-    /// The contradiction, and what to do about it.
+    /// A message with the contradiction and its remedy.
     pub(crate) message: String,
 }
 
