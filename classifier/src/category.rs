@@ -8,7 +8,7 @@ use crate::string_enum::string_enum;
 use std::fmt;
 
 string_enum! {
-    /// What kind of failure it is, whatever dialect it was sent in.
+    /// The kind of a failure, independent of the dialect in which it was sent.
     Category {
         /// The request itself is wrong.
         Validation = "VALIDATION",
@@ -24,11 +24,11 @@ string_enum! {
         Token = "TOKEN",
         /// A schema or configuration is wrong.
         Schema = "SCHEMA",
-        /// The two sides do not speak the protocol alike.
+        /// One side violated the protocol.
         Protocol = "PROTOCOL",
         /// The server or something behind it failed.
         Internal = "INTERNAL",
-        /// Nothing says what it is.
+        /// The kind of failure is not known.
         Unknown = "UNKNOWN",
     }
 }
@@ -53,21 +53,21 @@ impl Category {
 }
 
 string_enum! {
-    /// How bad it is; the order is from worst to mildest.
+    /// The severity, in order from worst to mildest.
     Severity {
-        /// Report at once.
+        /// Must be reported at once.
         Critical = "critical",
         /// A request failed.
         Error = "error",
-        /// It worked, or may soon not.
+        /// A request succeeded with a problem, or will soon fail.
         Warning = "warning",
-        /// Worth keeping, not worth waking anyone.
+        /// Is recorded, but needs no action.
         Info = "info",
     }
 }
 
 string_enum! {
-    /// What the caller, or whoever looks after it, can do about it.
+    /// The recommended action of the caller or its maintainer.
     Recovery {
         /// Correct the request and send it again.
         RepairRequest = "repair_request",

@@ -6,7 +6,7 @@ use crate::string_enum::string_enum;
 use std::fmt;
 
 string_enum! {
-    /// How dangerous an operation is; servers send the word or its number.
+    /// The danger level of an operation. Servers send the word or its number.
     DangerLevel {
         /// Level 0.
         Safe = "safe",

@@ -16,11 +16,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 string_enum! {
-    /// What kind of event it is.
+    /// The kind of an event.
     EventKind {
         /// A request failed.
         Error = "error",
-        /// A request worked, with a warning.
+        /// A request succeeded, with a warning.
         Warning = "warning",
         /// A step in the life of a confirmation token.
         Audit = "audit",
@@ -28,17 +28,17 @@ string_enum! {
 }
 
 string_enum! {
-    /// How a call went, for the denominators of every rate.
+    /// The outcome of a call, for the denominators of rates.
     Outcome {
-        /// It worked.
+        /// The call succeeded.
         Ok = "ok",
-        /// It failed, and its protocol says so.
+        /// The call failed, and its protocol reports that.
         Failed = "failed",
-        /// It failed in a reply that its protocol calls a success.
+        /// The call failed in a reply that its protocol calls a success.
         Hidden = "hidden",
-        /// It asks for more input before it goes on.
+        /// The call needs more input before it continues.
         InputRequired = "input_required",
-        /// It goes on: a task that is not finished has neither worked nor failed.
+        /// The call continues: a task that is not finished has neither succeeded nor failed.
         Pending = "pending",
     }
 }

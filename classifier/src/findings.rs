@@ -12,9 +12,9 @@ string_enum! {
     Finding {
         /// The error is a text, not an object.
         StringError = "string_error",
-        /// The code is in nobody's registry.
+        /// The code is not registered.
         UnregisteredCode = "unregistered_code",
-        /// The code is missing, or not of its dialect's form.
+        /// The code is missing, or does not have the format of its dialect.
         BadCodeFormat = "bad_code_format",
         /// There is no message.
         MissingMessage = "missing_message",
@@ -22,19 +22,19 @@ string_enum! {
         MissingDetails = "missing_details",
         /// The message does not follow the specification's template.
         TemplateMismatch = "template_mismatch",
-        /// Called internal, though the text says that the caller is at fault.
+        /// The error is called internal, though its text says that the caller is at fault.
         InternalForCallerMistake = "internal_for_caller_mistake",
-        /// A number that MCP reserves and has not assigned.
+        /// The number is one that MCP reserves and has not assigned.
         ReservedCode = "reserved_code",
         /// The message shows a path, a stack frame or an exception class.
         LeakyMessage = "leaky_message",
-        /// The message held a secret.
+        /// The message contained a secret.
         SecretInMessage = "secret_in_message",
         /// The payload and the specification disagree on whether a retry helps.
         RetryableContradiction = "retryable_contradiction",
-        /// The failure travelled in a reply that its protocol calls a success.
+        /// The failure arrived in a reply that its protocol calls a success.
         HiddenFailure = "hidden_failure",
-        /// A warning code in an error.
+        /// An error has the code of a warning.
         WarningInError = "warning_in_error",
     }
 }

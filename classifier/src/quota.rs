@@ -7,7 +7,7 @@ use crate::time;
 use std::fmt;
 
 string_enum! {
-    /// How far a quota has got.
+    /// The level that a quota has reached.
     QuotaLevel {
         /// Close to the limit; requests still work.
         Warning = "warning",

@@ -37,7 +37,7 @@ use std::fmt;
 use std::mem;
 
 string_enum! {
-    /// One way of recognising a secret; each can be switched off.
+    /// One way of recognizing a secret; each can be disabled.
     Rule {
         /// `conf_*` and `quota_continue_*` anywhere, and the values of `token` keys.
         ConfirmationToken = "confirmation_token",
@@ -45,7 +45,7 @@ string_enum! {
         SecretKey = "secret_key",
         /// `password=...` and the like inside a text.
         Assignment = "assignment",
-        /// What follows `Bearer` or `Basic`.
+        /// The credentials after `Bearer` or `Basic`.
         Bearer = "bearer",
         /// JSON web tokens.
         Jwt = "jwt",
@@ -57,7 +57,7 @@ string_enum! {
         Card = "card",
         /// E-mail addresses.
         Email = "email",
-        /// Name and password in front of a URL's host.
+        /// The name and password in front of a URL's host.
         UrlCredentials = "url_credentials",
     }
 }
