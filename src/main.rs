@@ -1,4 +1,5 @@
-//! The `faultline` binary: command-line arguments, output and wiring. Domain logic is in the library crates.
+//! The `faultline` binary: command-line arguments, output and wiring. The pipeline, the store and the query engine are
+//! implemented in library crates.
 //!
 //! [`commands`] has one module for each subcommand, [`config`] has every setting, [`cli`] everything that uses a
 //! terminal, and [`client`] the HTTP client for a running server. The meaning of a record is determined in

@@ -110,7 +110,7 @@ impl Authenticator {
         DenialReason::ALL.map(|reason| (reason, self.denial_counts[reason as usize].load(Relaxed)))
     }
 
-    /// Checks credentials. A denial is delayed; the delay grows with the number of recent denials.
+    /// Checks credentials. Denials are delayed, except those for a missing token; the delay grows with recent denials.
     ///
     /// # Errors
     /// When the client is denied.

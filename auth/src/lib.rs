@@ -8,11 +8,11 @@
 //! 4. [`scram`] lets a PostgreSQL client prove that it has a token without sending it.
 //! 5. [`require_scope`] is the middleware in front of routes. A [`Client`] is an authenticated client, and knows when
 //!    its authentication ends.
-//! 6. [`listener`] is the accept loop of every listener: it limits, counts and drains connections. [`tls`] has their TLS
-//!    configuration; it may require client certificates.
+//! 6. [`listener`] is the accept loop of every listener: it limits, counts and drains connections. [`tls`] has their
+//!    TLS configuration, which may require client certificates.
 //! 7. The `host_header` check keeps foreign web pages from reaching a listener on loopback by DNS rebinding; an allowed
 //!    [`Origin`] is one whose pages may use the endpoints.
-//! 8. [`browser_session`] lets a person sign in once, with a cookie in place of the token.
+//! 8. [`browser_session`] lets a user sign in once, and then use a cookie in place of the token.
 //! 9. [`ConnectionLimiter`] limits connections, and keeps one address from holding all of them.
 //!
 //! # Invariants

@@ -53,7 +53,7 @@ impl OutputStyle {
     /// hidden.
     pub(crate) fn fit(self, table: &mut Table, dispensable: &[usize]) -> bool {
         let Some(width) = table.width().filter(|_| self.terminal) else { return false };
-        // Each column has two spaces of padding, and one column for a separator that is not drawn.
+        // Each column has two spaces of padding, and one space for a separator that is not drawn.
         let needed: Vec<u16> =
             table.column_max_content_widths().iter().map(|width| width.saturating_add(3)).collect();
         let mut total = needed.iter().fold(0_u16, |sum, width| sum.saturating_add(*width));

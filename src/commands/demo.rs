@@ -80,15 +80,15 @@ pub(crate) struct Arguments {
     /// Calls a second of the live traffic.
     #[arg(long, value_name = "EVENTS_PER_SECOND", default_value = "3", value_parser = parse_rate)]
     rate: f64,
-    /// How far back the history reaches; 0s for none.
+    /// The length of the history; 0s for none.
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_history)]
     history: Duration,
-    /// What happens live.
+    /// The kind of live traffic.
     #[arg(long, value_enum, default_value_t = Story::Everyday)]
     story: Story,
 }
 
-/// What happens live.
+/// The kind of live traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Story {
     /// Everyday traffic.

@@ -403,8 +403,8 @@ impl Listeners {
     }
 }
 
-/// Registers the services whose metrics begin at 0: those of `--expect-service` and those of the registry file, which may
-/// give them a dialect.
+/// Registers the services whose metrics begin at 0: those of `--expect-service` and those of the registry file, which
+/// may give them a dialect.
 fn expect_services(services: &[String], rules: &Rules, metrics: &Metrics) {
     let profiles = &rules.registry().operator().services;
     let named = profiles.iter().map(|profile| &profile.pattern).filter(|name| !name.ends_with('*'));

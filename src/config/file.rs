@@ -91,8 +91,8 @@ impl ConfigFile {
         self.0.len()
     }
 
-    /// Makes these settings the defaults of a subcommand. If one of its flags reads no environment variable but the same
-    /// flag of `serve` does, the variable wins over the file for that subcommand, too.
+    /// Makes these settings the defaults of a subcommand. If one of its flags reads no environment variable but the
+    /// same flag of `serve` does, the variable wins over the file for that subcommand, too.
     pub(super) fn apply_as_defaults(&self, command: Command, subcommand: &str) -> Command {
         let serve = Cli::command().find_subcommand("serve").cloned().unwrap_or_default();
         command.mut_subcommand(subcommand, |command| {

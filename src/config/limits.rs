@@ -2,8 +2,8 @@
 //! command line, `FAULTLINE_LIMIT_BODY_BYTES` in the environment.
 //!
 //! The libraries define all limits and their defaults (`classifier::Limits`, `collector::Limits`). Only those that an
-//! operator has a reason to change are settings; the others stay constants, each with its reason beside it. The limits of
-//! queries are in [`super::query_limits`], those of the store in [`super::storage`].
+//! operator has a reason to change are settings; the others stay constants, each with its reason beside it. The limits
+//! of queries are in [`super::query_limits`], those of the store in [`super::storage`].
 //!
 //! Invariant: limits that contradict each other prevent the start.
 

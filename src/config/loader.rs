@@ -1,7 +1,7 @@
 //! Combines the command line, the environment and the config file into the command to run.
 //!
-//! Every command that opens a data directory shares some flags with `serve` (the directory, retention, the registry). They
-//! get the same values there, from the same file and the same environment variables.
+//! Every command that opens a data directory shares some flags with `serve` (the directory, retention, the registry).
+//! They get the same values there, from the same file and the same environment variables.
 
 use super::file::{CONFIG_FLAG, ConfigFile};
 use crate::commands::{Cli, Command};

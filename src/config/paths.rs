@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 /// The data directory if neither a flag nor the environment names one.
 const DEFAULT_DATA_DIR: &str = "faultline-data";
 
-/// Returns the data directory: the given one, else that of the environment, else the default. This is for commands whose
-/// `--data-dir` is optional because they can use a server instead; other commands read the variable through clap.
+/// Returns the data directory: the given one, else that of the environment, else the default. This is for commands
+/// whose `--data-dir` is optional because they can use a server instead; other commands read the variable through clap.
 pub(crate) fn data_dir(given: Option<&Path>) -> PathBuf {
     let from_environment =
         || std::env::var_os("FAULTLINE_DATA_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);

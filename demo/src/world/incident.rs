@@ -10,7 +10,7 @@ const SECOND: i64 = 1_000_000;
 pub struct IncidentStep {
     /// The time at which the step begins, in microseconds after the start of the incident.
     pub after_micros: i64,
-    /// The description of the step, as a person on call would write it.
+    /// The description of the step, as an on-call engineer would write it.
     pub text: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! `/api/v1/session`: signing in and out of the web page.
 //!
-//! A user who signs in has no session yet, so these routes need no token. They reveal nothing unless the request
-//! contains a valid token or cookie.
+//! A user who signs in has no session yet, so these routes need no token. Beyond the version and whether tokens are
+//! required, they reveal nothing unless the request contains a valid token or cookie.
 
 use super::web::rejection;
 use auth::browser_session::removal_cookie;

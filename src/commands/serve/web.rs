@@ -55,7 +55,7 @@ pub(super) fn routes(
         .merge(query::serve::http::routes(service.clone()))
         .merge(query::serve::api::routes(service.clone(), &store.rules, ingest_report(store)))
         .merge(query::serve::tail::routes(service.clone(), &store.rules, stopping)?);
-    // Probes need no token, and reveal only the readiness.
+    // The probes need no token, and reveal nothing but liveness and readiness.
     let deny = |denial: &Denial, _: &Request| rejection(denial);
     let routes = auth::require_scope_or_session(routes, authenticator, Scope::Query, deny);
     // The page contains no data, and a user who signs in has no session yet.
