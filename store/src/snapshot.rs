@@ -205,6 +205,7 @@ pub struct Decoders {
 impl Decoders {
     /// Decodes a record.
     ///
+    /// # Errors
     /// Fails when its bytes, or those of its segment's preamble, are not in the expected format.
     pub fn record(&mut self, record: Record) -> Result<BufferedRecord, CodecError> {
         let decoder = match &self.newest {

@@ -1,32 +1,34 @@
-//! The write-ahead log: what is acknowledged is in it, and stays in it until it is flushed.
+//! The write-ahead log (WAL): acknowledged records are in it, and stay in it until they are flushed.
 //!
-//! A folder of segments, numbered in the order in which they were begun. Records are handed to one thread, which
-//! writes what has gathered and makes it durable with one fdatasync (`commit`); the next segment is made ahead on
-//! another (`segment_allocator`). At the start all segments are read back (`replay`) and a fresh one is begun: to a file
-//! that an earlier process wrote, nothing is added. The bytes are described in `format`.
+//! It is a folder of segments, numbered in the order in which they were created. Records are handed to one thread,
+//! which writes the records that have gathered and makes them durable with one fdatasync (`commit`); the next segment
+//! is prepared on another thread (`segment_allocator`). At the start, all segments are read back (`replay`) and a new
+//! one is created: nothing is ever appended to a file of an earlier process. The bytes are described in `format`.
 //!
-//! What must always hold:
+//! Invariants:
 //! - **An acknowledged record survives** a kill and a power loss, and is read back exactly once, in order.
-//! - **A refused record does not come back**, once any later record was acknowledged or the log was closed.
-//! - **Damage costs only what is damaged**, and is counted. It never stops the start, and starting destroys nothing:
-//!   no byte other than zero is cut off or removed, but for segments that hold nothing except a header.
-//! - **What is acknowledged can be found again**: a log that was removed, renamed or replaced under our hands refuses.
-//! - **The log stays within its size** over any number of restarts, but for the header of one segment and the rest of one group.
-//! - **A disk that is full or fails** makes the log refuse. It tries again with every group, on a new segment, and so
-//!   recovers by itself.
-//! - The disk keeps a 512-byte sector whole: a new write next to an old one in the same sector leaves the old one
-//!   as it was.
+//! - **A rejected record does not come back**, once any later record was acknowledged or the WAL was closed.
+//! - **Damage costs only what is damaged**, and is counted. It never prevents the start, and starting destroys nothing:
+//!   no byte other than zero is cut off or removed, except in segments that hold nothing but a header.
+//! - **Acknowledged records can be found again**: a WAL that was removed, renamed or replaced while it is open rejects
+//!   records.
+//! - **The WAL stays within its size limit** over any number of restarts, except for the header of one segment and the
+//!   rest of one group.
+//! - **A disk that is full or fails** makes the WAL reject records. It tries again with every group, on a new segment,
+//!   and so recovers by itself.
+//! - The disk is assumed to keep a 512-byte sector intact: a new write next to an old one in the same sector leaves the
+//!   old one unchanged.
 //!
 //! ## Epochs
-//! A record may lean on one that is not durable yet: a batch from which rows were left out because an earlier batch,
-//! still in the queue, holds them. If the earlier one fails, the later one must not be answered yes. So read
-//! [`Wal::epoch`] *before* looking up what is there, and pass it to [`Wal::submit`]. On a failure the failed records
-//! are answered, then everything queued, and then the epoch rises; a record with an older epoch is answered
-//! [`CommitError::Stale`].
+//! A record may depend on one that is not durable yet: a batch from which rows were left out because an earlier batch,
+//! still in the queue, holds them. If the earlier one fails, the later one must not be acknowledged. So read
+//! [`Wal::epoch`] *before* looking up which rows are there, and pass it to [`Wal::submit`]. On a failure, first the
+//! failed records are rejected, then everything queued, and then the epoch rises; a record with an older epoch is
+//! rejected with [`CommitError::Stale`].
 //!
-//! One case is the caller's: a record that was looked up before the epoch rose and is submitted after it. It will be
-//! answered `Stale`, but until then others may find its rows. Note the epoch with them: what is not acknowledged and
-//! was noted under an older epoch than one's own is refused or about to be, and is to be treated as absent.
+//! One case is left to the caller: a record that was looked up before the epoch rose and is submitted after it. It will
+//! be rejected as `Stale`, but until then others may find its rows. Store the epoch with such rows: rows that are not
+//! acknowledged and have an older epoch than one's own are rejected or about to be, and must be treated as absent.
 use crate::disk::Disk;
 use arrow::buffer::Buffer;
 use commit::{CommitCallback, CommitMessage, Committer, PendingRecord};
@@ -63,18 +65,18 @@ pub use stats::{FSYNC_BOUNDS, WalStats};
 /// The options of a WAL.
 #[derive(Debug, Clone)]
 pub struct WalOptions {
-    /// Bytes of one segment; a new one begins when a group does not fit. Never more than a quarter of `max_bytes`.
+    /// The size of one segment; a new one begins when a group does not fit. It is at most a quarter of `max_bytes`.
     pub segment_bytes: u64,
-    /// Bytes that all segments together may take on the disk.
+    /// The maximum size of all segments together on disk.
     pub max_bytes: u64,
-    /// Bytes after which a group is committed without waiting for more. A group has at least one record.
+    /// The size at which a group is committed without waiting for more. A group has at least one record.
     pub group_bytes: usize,
-    /// Opaque bytes in every segment's header, given back with every record of it: the schemas.
+    /// Opaque bytes in every segment's header, which are returned with every record of it: the schemas.
     pub preamble: Vec<u8>,
-    /// The schema of the records that will be written, given back with each of them.
+    /// The schema of the records that will be written, which is returned with each of them.
     pub schema: u16,
-    /// The lowest sequence that may be given: one more than the highest that anyone outside the log remembers.
-    /// Only matters when the folder was lost.
+    /// The lowest sequence that may be assigned: one more than the highest that is stored outside of the WAL. It only
+    /// matters when the folder was lost.
     pub first_sequence: u64,
 }
 
@@ -94,57 +96,58 @@ impl Default for WalOptions {
 /// A record that was read back.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Its place in the order of all records. Never given twice; there may be gaps.
+    /// The position in the order of all records. A sequence is never assigned twice; there may be gaps.
     pub sequence: u64,
     /// The schema it was written with.
     pub schema: u16,
-    /// Its bytes: a slice of the segment in memory, aligned to 64 bytes.
+    /// The content of the record: a slice of the segment in memory, aligned to 64 bytes.
     pub payload: Buffer,
-    /// The preamble of its segment. The same allocation for all segments with the same preamble.
+    /// The preamble of its segment. Segments with the same preamble share one allocation.
     pub preamble: Arc<[u8]>,
 }
 
 /// The result of replaying the WAL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replay {
-    /// Intact records, all handed out.
+    /// The number of intact records, all of which were passed on.
     pub records: u64,
-    /// Their payload bytes.
+    /// The number of payload bytes in them.
     pub bytes: u64,
-    /// Acknowledged records that are lost.
+    /// The number of acknowledged records that are lost.
     pub damaged: u64,
-    /// Bytes that should have been readable and were not.
+    /// The number of bytes that should have been readable and were not.
     pub damaged_bytes: u64,
-    /// Stretches at the end of a run of the program that were never acknowledged, as far as can be known: what a
-    /// crash in the middle of a write leaves.
+    /// The number of byte ranges at the end of a run of the program that were never acknowledged, as far as is known:
+    /// the rest of a write that a crash interrupted.
     pub torn: u64,
-    /// Their bytes.
+    /// The number of bytes in these ranges.
     pub torn_bytes: u64,
-    /// Intact records that were refused when they came (their sender was told no), and so not handed out.
+    /// The number of intact records that were rejected when they arrived (the sender knows), and are therefore not
+    /// passed on.
     pub void: u64,
-    /// Segments that were read.
+    /// The number of segments that were read.
     pub segments: u64,
-    /// Segments whose header is unreadable, and with it everything in them.
+    /// The number of segments whose header is unreadable, so that everything in them is lost.
     pub unreadable_segments: u64,
-    /// Segments whose last records could not be made durable: they may have been refused when they came, and a power
-    /// loss may still take them.
+    /// The number of segments whose last records could not be made durable: they may have been rejected when they
+    /// arrived, and a power loss may still remove them.
     pub unsynced_segments: u64,
-    /// The highest sequence handed out, 0 when there is none.
+    /// The highest sequence that was passed on, or 0 when there is none.
     pub newest: u64,
 }
 
-/// The reason why a WAL cannot be opened. Damage is not one.
+/// The reason why a WAL cannot be opened. Damage is not a reason.
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
-    /// The folder cannot be made or listed: see to its permissions or its disk.
+    /// The folder cannot be created or listed, because of its permissions or its disk.
     #[error("cannot use the log folder {}: {error}; check its owner and permissions", .folder.display())]
     Folder {
-        /// The log's folder.
+        /// The folder of the WAL.
         folder: PathBuf,
         /// The error of the operating system.
         error: io::Error,
     },
-    /// A later version of the program wrote this log: use that one.
+    /// A newer version of the program wrote this WAL. Only that version can open it.
     #[error("{} was written by a newer faultline (log format {version}); use that version", .path.display())]
     Newer {
         /// The segment.
@@ -152,7 +155,7 @@ pub enum WalError {
         /// The version of its format.
         version: u16,
     },
-    /// The system gave no thread or no random number.
+    /// The system provided no thread or no random number.
     #[error("cannot start the log: {0}")]
     Start(String),
 }
@@ -160,25 +163,25 @@ pub enum WalError {
 /// The reason why a record is not stored, which determines the response to its sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// The log has reached its size: back off until segments are released.
+    /// The WAL has reached its size limit. The caller must back off until segments are released.
     #[error("the log has reached its size")]
     Full,
-    /// The disk is full: back off until there is room.
+    /// The disk is full. The caller must back off until there is space.
     #[error("no space left on the disk")]
     NoSpace,
-    /// The disk failed: back off.
+    /// The disk failed. The caller must back off.
     #[error("the disk failed: {0}")]
     Io(Arc<str>),
-    /// The log is not where it was: somebody has removed, renamed or replaced the data directory.
+    /// The WAL is not where it was opened: someone has removed, renamed or replaced the data directory.
     #[error("{0}")]
     Displaced(Arc<str>),
-    /// A record that came before this one failed, and this one may lean on it: build it again and retry at once.
+    /// An earlier record failed, and this one may depend on it. The caller must build it again, and can retry at once.
     #[error("an earlier record failed")]
     Stale,
-    /// The record can never be stored: split it.
+    /// The record can never be stored. The caller must split it.
     #[error("the record is too large for the log")]
     TooLarge,
-    /// The log was closed.
+    /// The WAL was closed.
     #[error("the log is closed")]
     Closed,
 }
@@ -198,16 +201,17 @@ impl CommitError {
     }
 }
 
-/// The write-ahead log. Clones refer to the same log; it is closed when the last one is dropped.
+/// The write-ahead log. Clones refer to the same WAL; it is closed when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Wal {
     handle: Arc<Handle>,
 }
 
 impl Wal {
-    /// Takes the folder as it is: hands every intact record to `visit`, in order and made durable, then starts the
-    /// commit thread on a fresh segment. Neither damage nor a full disk is an error; on a full disk the log begins
-    /// by refusing. Only one process may do this at a time: see [`DirectoryLock`](crate::lock::DirectoryLock).
+    /// Opens the WAL in its present state: passes every intact record to `visit`, in order and made durable, then
+    /// starts the commit thread on a new segment. Neither damage nor a full disk is an error; on a full disk, the WAL
+    /// begins by rejecting records. Only one process may do this at a time: see
+    /// [`DirectoryLock`](crate::lock::DirectoryLock).
     pub fn open(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -239,32 +243,33 @@ impl Wal {
         Ok((Self { handle: Arc::new(handle) }, replay))
     }
 
-    /// Rises with every failure. Read it before looking up what a record leans on: see [Epochs](self#epochs).
+    /// Returns the epoch, which rises with every failure. Read it before looking up what a record depends on: see
+    /// [Epochs](self#epochs).
     pub fn epoch(&self) -> u64 {
         self.handle.shared.epoch.load(Ordering::SeqCst)
     }
 
     /// Hands a record to the commit thread and returns at once.
     ///
-    /// `done` is called exactly once: with the record's sequence when the record is durable, and only then; or with
-    /// the reason why it is not stored. It is called on the commit thread, in the order of the sequences, and should
-    /// be quick; only a closed log calls it on other threads, this one included.
+    /// `done` is called exactly once: with the record's sequence when the record is durable, and only then; or with the
+    /// reason why it is not stored. It is called on the commit thread, in the order of the sequences, and should be
+    /// fast; only a closed WAL calls it on other threads, including this one.
     pub fn submit(&self, payload: impl Into<Buffer>, epoch: u64, done: Done) {
         let payload = payload.into();
         let checksum = crc32fast::hash(&payload);
         let pending = PendingRecord { payload, checksum, epoch, answer: CommitCallback::new(done) };
-        // A closed channel gives the message back, and dropping it answers it.
+        // A closed channel returns the message, and dropping it calls its callback.
         drop(self.handle.sender.send(CommitMessage::Append(pending)));
     }
 
-    /// Deletes the segments all of whose records are at or below `up_to`, oldest first, and gives back how many.
-    /// When this returns, they do not come back. The newest segment stays in any case.
+    /// Deletes the segments all of whose records are at or below `up_to`, oldest first, and returns their number. When
+    /// this returns, they do not come back. The newest segment always stays.
     pub fn release(&self, up_to: u64) -> io::Result<u64> {
         self.handle.shared.release(up_to)
     }
 
-    /// Stores everything that was submitted before, then stops. What is submitted later is answered
-    /// [`CommitError::Closed`]. Returns when that is done, except on the commit thread itself.
+    /// Stores everything that was submitted before, then stops. Later records are rejected with
+    /// [`CommitError::Closed`]. It returns when that is done, except on the commit thread itself.
     pub fn close(&self) {
         self.handle.close();
     }
@@ -272,7 +277,7 @@ impl Wal {
     /// Checks that the WAL's folder is still the one that was opened; the error says what is wrong.
     ///
     /// # Errors
-    /// [`CommitError::Displaced`], or why that cannot be found out.
+    /// Returns [`CommitError::Displaced`], or the reason why the folder cannot be checked.
     pub fn is_in_place(&self) -> Result<(), CommitError> {
         let Shared { disk, place, .. } = &*self.handle.shared;
         place.check(&**disk).map_err(|error| CommitError::from_disk(&error))
@@ -284,10 +289,11 @@ impl Wal {
     }
 }
 
-/// A log as it stands on the disk: its segments, held open, so that what is released from now on can still be read.
+/// A view of the WAL on disk. It holds the segments open, so that segments that are released from now on can still be
+/// read.
 ///
-/// Nothing in the folder is changed, and another process may be writing: what it is writing at that moment counts as
-/// torn.
+/// Nothing in the folder is changed, and another process may be writing: the data that it is writing at that moment
+/// counts as torn.
 #[derive(Debug)]
 pub struct WalView(SegmentIndex);
 
@@ -295,12 +301,12 @@ impl WalView {
     /// Opens the segments of a folder.
     ///
     /// # Errors
-    /// When the folder cannot be listed, or a newer version of the program has written it.
+    /// Fails when the folder cannot be listed, or a newer version of the program has written it.
     pub fn open(disk: &dyn Disk, folder: &Path) -> Result<Self, WalError> {
         SegmentIndex::take(disk, folder).map(Self)
     }
 
-    /// The length of its segments.
+    /// Returns the total length of the segments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
@@ -314,20 +320,21 @@ impl WalView {
     }
 }
 
-/// Puts the past in order, as far as the disk allows, and begins the first segment.
+/// Cleans up the segments of earlier runs, as far as the disk allows, and creates the first segment.
 fn begin(committer: &mut Committer, shared: &Shared, past: ReplayState) {
     let counters = &shared.counters;
     counters.bytes.fetch_add(past.segments.iter().map(|segment| segment.bytes).sum(), Ordering::Relaxed);
     counters.segments.fetch_add(past.segments.len() as u64, Ordering::Relaxed);
     let mut segments = past.segments;
-    // Zeros were preallocated and are not data. A process that dies often would otherwise fill the disk with them, and
-    // they would take the room of the first segment.
+    // Preallocated zeros are not data. A process that dies often would otherwise fill the disk with them, and they
+    // would take the space of the first segment.
     for segment in &mut segments {
         segment.bytes = committer.supply().trim(&segment.path, segment.bytes, segment.used);
     }
     let (empty, full): (Vec<_>, Vec<_>) = segments.into_iter().partition(|segment| segment.empty);
     if committer.begin(full.into_iter().map(RetiredSegment::from).collect()).is_ok() {
-        // Only now: an empty segment may be the one that says which sequences were given and which are void.
+        // They are removed only now, because an empty segment may be the only one to name the assigned and the void
+        // sequences.
         for segment in empty {
             committer.supply().discard(&segment.path, segment.bytes);
         }
@@ -335,7 +342,7 @@ fn begin(committer: &mut Committer, shared: &Shared, past: ReplayState) {
     }
 }
 
-/// A segment that is complete and no longer written.
+/// A segment that is complete and no longer written to.
 #[derive(Debug)]
 struct RetiredSegment {
     number: u64,
@@ -363,8 +370,8 @@ struct Shared {
     counters: Arc<Counters>,
     /// Segments that may be released, oldest first.
     retired: Mutex<VecDeque<RetiredSegment>>,
-    /// One release at a time: a segment must not go before an older one, because it says which of the older one's
-    /// records are void.
+    /// Serializes releases: a segment must not be removed before an older one, because it names the void records of the
+    /// older one.
     releasing: Mutex<()>,
 }
 
@@ -384,7 +391,7 @@ impl Shared {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lowest sequence that may still be in a retired segment.
+    /// Returns the lowest sequence that may still be in a retired segment.
     fn oldest_sequence(&self) -> Option<u64> {
         self.retired().front().map(|segment| segment.first)
     }
@@ -393,12 +400,13 @@ impl Shared {
         let _one = self.releasing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut released = 0;
         loop {
-            // Or a copy that was put in the place of the folder would lose its segments.
+            // Otherwise a copy that replaced the folder would lose its segments.
             self.place.check(&*self.disk)?;
             let Some(segment) = self.retired().pop_front_if(|segment| segment.last <= up_to) else {
                 return Ok(released);
             };
-            // Durable one by one: after a power loss, the newer of two must not be the one that is gone.
+            // Each removal is made durable by itself: after a power loss, the newer of two must not be the only one
+            // that is missing.
             let removed = self.disk.remove(&segment.path);
             let gone = if segment_allocator::is_gone(&removed) {
                 self.disk.sync_dir(self.place.path())
@@ -428,7 +436,7 @@ struct Handle {
 
 impl Handle {
     fn close(&self) {
-        // Fails when it is closed already.
+        // This fails when the WAL is closed already.
         let _ = self.sender.send(CommitMessage::Close);
         if thread::current().id() == self.committing {
             return;

@@ -1,14 +1,14 @@
-//! The commit thread: the only one that writes records.
+//! The commit thread, which is the only one that writes records.
 //!
-//! What must always hold:
-//! - A record is answered yes only after an fdatasync that covers it, its segment's header and its segment's name; and only
-//!   when the segment still has that name, in the folder that was opened.
-//! - Answers come in the order of the sequences, and every record is answered exactly once.
+//! Invariants:
+//! - A record is acknowledged only after an fdatasync that covers it, its segment's header and its segment's name; and
+//!   only when the segment still has that name, in the folder that was opened.
+//! - Callbacks are called in the order of the sequences, and exactly once for every record.
 //! - A segment in which a write or an fdatasync has failed is never written or trusted again: the kernel may have
-//!   dropped what it could not write and say yes the next time. What had been made durable in it before stays.
-//! - A sequence is given once. Those of a failed group are void, and the header of every segment after it says so:
-//!   no record can be answered yes that would bring a refused one back.
-//! - After a failure: first its records are answered, then all that are queued, then the epoch rises.
+//!   dropped data that it could not write and report success the next time. Earlier durable data in it stays.
+//! - A sequence is assigned once. Those of a failed group are void, and the header of every later segment says so: no
+//!   later record can be acknowledged in a way that brings a rejected one back.
+//! - After a failure, first its records are rejected, then all that are queued, then the epoch rises.
 use super::format::{self, FrameHeader, SegmentHeader, frame_bytes};
 use super::location::FileLocation;
 use super::segment_allocator::{PreparedSegment, SegmentAllocator};
@@ -24,23 +24,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Payloads shorter than this are copied together: a part of a vectored write costs more than copying them.
+/// The size below which payloads are copied together: a part of a vectored write costs more than copying them.
 const COPY_BELOW: usize = 16 << 10;
-/// The byte that pads a payload up to the next frame.
+/// The bytes that pad a payload up to the next frame.
 const ZEROS: [u8; format::ALIGN] = [0; format::ALIGN];
 
 /// A message to the commit thread.
 pub(super) enum CommitMessage {
-    /// Store this.
+    /// Stores this record.
     Append(PendingRecord),
-    /// Stop, after everything that came before.
+    /// Stops, after everything that came before.
     Close,
 }
 
 /// A record that is queued to be stored.
 pub(super) struct PendingRecord {
     pub(super) payload: Buffer,
-    /// Taken on the caller's thread, of which there are many.
+    /// The checksum of the payload. It is computed on the callers' threads, because there are many of them.
     pub(super) checksum: u32,
     pub(super) epoch: u64,
     pub(super) answer: CommitCallback,
@@ -60,7 +60,7 @@ impl CommitCallback {
 
     fn call(&mut self, result: Result<u64, CommitError>) {
         let Some(done) = self.0.take() else { return };
-        // One caller's bug must not stop the log for all others.
+        // A bug in one caller's callback must not stop the WAL for all others.
         if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
             tracing::error!("a callback of the log panicked");
         }
@@ -81,11 +81,11 @@ struct ActiveSegment {
     /// The size of the segment on disk.
     bytes: u64,
     salt: u64,
-    /// The lowest sequence it can hold.
+    /// The lowest sequence that it can hold.
     first: u64,
     /// The highest sequence that is durable in it.
     last: u64,
-    /// Where the next frame goes. 0: not even the header is written.
+    /// The offset of the next frame; 0 if not even the header is written.
     position: u64,
 }
 
@@ -100,18 +100,18 @@ pub(super) struct Committer {
     /// The first sequence of this run.
     run: u64,
     next_sequence: u64,
-    /// The number and the lowest sequence of the newest segment before the active one that holds something.
+    /// The number and the lowest sequence of the newest segment before the active one that holds anything.
     previous: (u64, u64),
     voids: SequenceRanges,
-    /// Whether there are void sequences that no durable header names.
+    /// True if there are void sequences that no durable header names.
     voids_unwritten: bool,
-    /// Segments that are done with but may not be released yet: until a later header is durable, theirs is the only
-    /// one to say which sequences were given.
+    /// Complete segments that must not be released yet: until a later header is durable, only their headers name the
+    /// assigned sequences.
     waiting: Vec<RetiredSegment>,
     closing: bool,
-    /// The longest payload that is taken.
+    /// The length of the longest payload that is accepted.
     largest: usize,
-    /// Frame headers and small payloads of the group being written; kept to be used again.
+    /// Frame headers and small payloads of the group being written. The buffer is reused.
     scratch: Vec<u8>,
 }
 
@@ -143,9 +143,9 @@ impl Committer {
         }
     }
 
-    /// Takes over the segments of earlier runs, then takes the first segment and makes its header durable, so that
-    /// what the segments before say of sequences stands here too, and the empty ones among them can go.
-    /// The header may be beyond `max_bytes`: a log that is full must still be able to start, and to release.
+    /// Takes over the segments of earlier runs, then takes the first segment and makes its header durable, so that it
+    /// repeats the sequences that earlier segments name, and the empty ones among these can be removed. The header may
+    /// exceed `max_bytes`: a full WAL must still be able to start, and to release segments.
     pub(super) fn begin(&mut self, past: Vec<RetiredSegment>) -> Result<(), CommitError> {
         self.previous = past.last().map_or((0, 0), |newest| (newest.number, newest.first));
         self.waiting = past;
@@ -162,12 +162,12 @@ impl Committer {
         begun.map(|_| ())
     }
 
-    /// Returns the allocator of segments.
+    /// Returns the segment allocator.
     pub(super) fn supply(&self) -> &SegmentAllocator {
         &self.supply
     }
 
-    /// Commits until the log is closed or dropped.
+    /// Commits until the WAL is closed or dropped.
     pub(super) fn run(mut self) {
         let mut group = Vec::new();
         while !self.closing
@@ -179,7 +179,7 @@ impl Committer {
         self.finish();
     }
 
-    /// Takes the first record and what has gathered behind it.
+    /// Collects the first record and those that have gathered behind it.
     fn gather(&mut self, first: CommitMessage, group: &mut Vec<PendingRecord>) {
         let (mut message, mut bytes) = (Some(first), 0);
         while let Some(next) = message.take() {
@@ -192,7 +192,7 @@ impl Committer {
                     self.answer_no(pending, &CommitError::Stale);
                 }
                 CommitMessage::Append(pending) if pending.payload.len() > self.largest => {
-                    // Those before it are not to blame.
+                    // The records before it are stored as usual.
                     self.commit(group);
                     bytes = 0;
                     self.refuse(&mut vec![pending], &CommitError::TooLarge);
@@ -208,7 +208,7 @@ impl Committer {
         }
     }
 
-    /// Stores a group, if there is one, and answers it.
+    /// Stores a group, if it is not empty, and calls its callbacks.
     fn commit(&mut self, group: &mut Vec<PendingRecord>) {
         if group.is_empty() {
             return;
@@ -223,13 +223,13 @@ impl Committer {
         }
     }
 
-    /// Makes sure that there is a segment with room for the group.
+    /// Ensures that there is a segment with room for the group.
     fn make_room(&mut self, group: &[PendingRecord]) -> Result<(), CommitError> {
         let bytes: usize = group.iter().map(|pending| frame_bytes(pending.payload.len())).sum();
         if self.active.as_ref().is_some_and(|active| active.has_room(bytes as u64)) {
             return Ok(());
         }
-        // Only when the next one is there is the old one let go: it may still have room for smaller groups.
+        // The old segment is retired only when the next one exists, because it may still have room for smaller groups.
         let next = ActiveSegment::new(self.supply.next()?, self.next_sequence)?;
         if let Some(old) = self.active.replace(next) {
             self.retire(old);
@@ -237,8 +237,8 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes a group, and the header before it if it is the segment's first. When this returns the sequence of the
-    /// first record, the group is durable. When it fails, its sequences are void and the segment is given up.
+    /// Writes a group, and before it the header if it is the segment's first. When this returns the sequence of the
+    /// first record, the group is durable. When it fails, its sequences are void and the segment is abandoned.
     fn write_group(&mut self, group: &[PendingRecord]) -> Result<u64, CommitError> {
         let first = self.next_sequence;
         self.next_sequence += group.len() as u64;
@@ -264,7 +264,7 @@ impl Committer {
         }
     }
 
-    /// Gives back the new length of the segment, and how long the disk took to make it durable.
+    /// Returns the new length of the segment, and the time that the disk took to make it durable.
     fn try_write(&mut self, group: &[PendingRecord], first: u64) -> io::Result<(u64, Duration)> {
         let header = self.header_if_fresh(first);
         let Some(active) = &mut self.active else { return Err(io::Error::other("no segment")) };
@@ -290,7 +290,7 @@ impl Committer {
         self.active.as_ref().map_or(Ok(()), |active| active.place.check(&**disk))
     }
 
-    /// The header, if the segment has none yet.
+    /// Returns the header, or nothing if the segment has one already.
     fn header_if_fresh(&mut self, first: u64) -> Vec<u8> {
         let Some(active) = self.active.as_ref().filter(|active| active.position == 0) else {
             return Vec::new();
@@ -310,7 +310,7 @@ impl Committer {
         header.encode()
     }
 
-    /// The active segment is durable up to `end`.
+    /// Records that the active segment is durable up to `end`.
     fn written(&mut self, end: u64) {
         let Some(active) = &mut self.active else { return };
         if end > active.bytes {
@@ -338,8 +338,8 @@ impl Committer {
         self.waiting.push(RetiredSegment { number, path, first, last, bytes });
     }
 
-    /// Gives up the segment after a failure. What was durable in it stays; what was refused is cut off if the disk
-    /// allows, and void in any case.
+    /// Abandons the segment after a failure. Its durable data stays; rejected records are cut off if the disk allows,
+    /// and are void in any case.
     fn abandon(&mut self) {
         let Some(active) = self.active.take() else { return };
         if active.position > 0 || !self.supply.discard(active.place.path(), active.bytes) {
@@ -359,8 +359,8 @@ impl Committer {
         }
     }
 
-    /// Answers a failed group and everything that is queued, and then raises the epoch: whoever reads the new one
-    /// can no longer find anything of what was refused here.
+    /// Rejects a failed group and everything that is queued, and then raises the epoch: a caller that reads the new
+    /// epoch can no longer find any rows that were rejected here.
     fn refuse(&mut self, group: &mut Vec<PendingRecord>, error: &CommitError) {
         for pending in group.drain(..) {
             self.answer_no(pending, error);
@@ -380,9 +380,9 @@ impl Committer {
         pending.answer.give(Err(error.clone()));
     }
 
-    /// Leaves the folder as small as it can be.
+    /// Finishes the WAL, and leaves the folder as small as possible.
     fn finish(mut self) {
-        // The void sequences have no later group to go with.
+        // There is no later group whose header could name the void sequences.
         if self.voids_unwritten && self.make_room(&[]).and_then(|()| self.write_group(&[])).is_err() {
             tracing::warn!("records that were refused may come back at the next start");
         }
@@ -402,7 +402,7 @@ impl ActiveSegment {
         Ok(Self { number, file, place, bytes, salt, first, last: first.saturating_sub(1), position: 0 })
     }
 
-    /// Whether so many bytes fit. A fresh segment takes anything: it grows.
+    /// Returns true if this many bytes fit. A new segment accepts any size, because it grows.
     fn has_room(&self, bytes: u64) -> bool {
         self.position == 0 || self.position + bytes <= self.bytes
     }
@@ -417,14 +417,15 @@ struct Frames {
 
 /// A part of a write.
 enum Part {
-    /// Of the scratch.
+    /// A range of the scratch buffer.
     Scratch(Range<usize>),
-    /// The payload of this record, not copied.
+    /// The payload of this record, which is not copied.
     Payload(usize),
 }
 
 impl Frames {
-    /// Puts the frames of a group one after the other: where each byte comes from, and where the last one ends.
+    /// Arranges the frames of a group one after the other. Returns the source of each part, and the end of the last
+    /// frame.
     fn lay_out(&self, group: &[PendingRecord], begin: u64, scratch: &mut Vec<u8>) -> (Vec<Part>, u64) {
         scratch.clear();
         let (mut parts, mut position, mut from) = (Vec::new(), begin, 0);

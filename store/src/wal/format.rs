@@ -1,4 +1,4 @@
-//! The bytes of a segment. All numbers are little-endian.
+//! The binary format of a segment. All numbers are little-endian.
 //!
 //! ```text
 //! 0       label        128 bytes, then zeros
@@ -9,24 +9,24 @@
 //!         zeros        what was preallocated and not written
 //! ```
 //!
-//! The label and the body stand twice, in different blocks, because everything in a segment hangs on them.
+//! The label and the body are stored twice, in different blocks, because all records of a segment depend on them.
 //!
-//! What must always hold:
-//! - **A payload cannot pass for a frame.** Senders choose payload bytes, and after damage the reader looks for the
-//!   next frame among them. A frame header begins with the segment's salt, 64 random bits that never leave the
-//!   folder, and names its own position: neither a guess nor a copy of a frame is taken for one.
+//! Invariants:
+//! - **A payload cannot pass for a frame.** Senders choose payload bytes, and after damage the reader searches them for
+//!   the next frame. A frame header begins with the segment's salt, 64 random bits that never leave the folder, and
+//!   contains its own position: neither a guess nor a copy of a frame is accepted as one.
 //! - A payload begins at a multiple of 64 in its file, so that Arrow buffers inside it are aligned when it is read.
-//! - A frame says up to which sequence everything was durable when it was written. What is missing below that was
-//!   acknowledged and is lost; what is missing above it never was.
+//! - A frame states up to which sequence everything was durable when it was written. A missing record below that was
+//!   acknowledged and is lost; a missing record above it was never acknowledged.
 use std::sync::Arc;
 
 /// The first bytes of a segment.
 const MAGIC: [u8; 8] = *b"FAULTLOG";
 /// The version of everything in this file.
 pub(super) const VERSION: u16 = 1;
-/// The block in which a disk fails: copies stand in different ones.
+/// The size of a disk block. Copies are in different blocks, because a disk fails block by block.
 const BLOCK: usize = 4096;
-/// Frames begin at multiples of this; so do payloads, since a header is as long.
+/// The alignment of frames. Payloads have the same, since a frame header is as long.
 pub(super) const ALIGN: usize = 64;
 /// The length of a label.
 const LABEL: usize = 128;
@@ -46,14 +46,14 @@ pub(super) struct SegmentHeader {
     pub(super) salt: u64,
     /// The first sequence of the run of the program that wrote it.
     pub(super) run: u64,
-    /// The lowest sequence it can hold.
+    /// The lowest sequence that it can hold.
     pub(super) first: u64,
-    /// Everything up to here was durable, void or lost when it was begun.
+    /// The sequence up to which everything was durable, void or lost when the segment was begun.
     pub(super) durable: u64,
-    /// The number of the segment before it that holds records, and the lowest sequence that one can hold. If that
-    /// segment is there but cannot be read, this is how it is known what was in it.
+    /// The number of the previous segment that holds records, and the lowest sequence that it can hold. If that segment
+    /// exists but cannot be read, this tells which sequences were in it.
     pub(super) previous: (u64, u64),
-    /// Sequences that were refused, here or in the segments before.
+    /// The sequences that were rejected, here or in earlier segments.
     pub(super) voids: Vec<(u64, u64)>,
     /// The caller's bytes.
     pub(super) preamble: Arc<[u8]>,
@@ -62,14 +62,14 @@ pub(super) struct SegmentHeader {
 /// The reason why a segment has no usable [`SegmentHeader`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BadHeader {
-    /// No copy is intact.
+    /// No copy is readable.
     Damaged,
-    /// It is intact, and from a later version of this program.
+    /// The header is intact, but a newer version of the program wrote it.
     Newer(u16),
 }
 
 impl SegmentHeader {
-    /// The bytes before the first frame.
+    /// Returns the bytes before the first frame.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.voids.len() * 16 + self.preamble.len());
         for (first, last) in &self.voids {
@@ -110,7 +110,7 @@ impl SegmentHeader {
         label
     }
 
-    /// Reads the header from the start of a segment, from whichever copies are intact.
+    /// Reads the header from the start of a segment, from any intact copies.
     pub(super) fn decode(segment: &[u8]) -> Result<Self, BadHeader> {
         let mut newer = None;
         for label in LABELS.into_iter().filter_map(|at| Label::decode(segment, at)) {
@@ -130,7 +130,7 @@ impl SegmentHeader {
     }
 }
 
-/// A header label whose checksum is right.
+/// A header label with a correct checksum.
 struct Label<'a> {
     bytes: &'a [u8; LABEL],
     version: u16,
@@ -187,9 +187,9 @@ fn frames_begin(body_length: usize) -> usize {
 pub(super) struct FrameHeader {
     /// The record's sequence.
     pub(super) sequence: u64,
-    /// Everything up to here was durable or void when this was written.
+    /// The sequence up to which everything was durable or void when the frame was written.
     pub(super) durable: u64,
-    /// The length of the payload, without what fills it up.
+    /// The length of the payload, without padding.
     pub(super) length: usize,
     /// The payload's checksum.
     pub(super) checksum: u32,
@@ -211,12 +211,12 @@ impl FrameHeader {
         bytes
     }
 
-    /// The frame header at a position of a segment, if there is one.
+    /// Returns the frame header at a position of a segment, if there is one.
     pub(super) fn decode(segment: &[u8], salt: u64, position: usize) -> Option<Self> {
         Self::decode_at(segment.get(position..)?.first_chunk()?, salt, position as u64)
     }
 
-    /// The frame header that these bytes are, if they are the one of this position.
+    /// Parses a frame header, if these bytes are one for this position.
     pub(super) fn decode_at(bytes: &[u8; ALIGN], salt: u64, position: u64) -> Option<Self> {
         let ours =
             bytes[..8] == salt.to_le_bytes() && bytes[8..16] == position.to_le_bytes() && is_flushed(bytes);
@@ -230,17 +230,17 @@ impl FrameHeader {
     }
 }
 
-/// The bytes that a payload takes with its header and what fills it up.
+/// Returns the number of bytes that a payload takes with its header and padding.
 pub(super) fn frame_bytes(payload: usize) -> usize {
     ALIGN + payload.next_multiple_of(ALIGN)
 }
 
-/// The name of the segment with this number.
+/// Returns the name of the segment with this number.
 pub(super) fn name(number: u64) -> String {
     format!("{number:020}.log")
 }
 
-/// The number of the segment with this name.
+/// Returns the number of the segment with this name.
 pub(super) fn number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
@@ -256,7 +256,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     value
 }
 
-/// The last four bytes are the checksum of those before.
+/// Writes the checksum of all other bytes to the last four bytes.
 fn flush<const N: usize>(bytes: &mut [u8; N]) {
     let checksum = crc32fast::hash(&bytes[..N - 4]);
     put(bytes, N - 4, checksum.to_le_bytes());

@@ -1,17 +1,17 @@
 //! Checks whether the WAL is still where it was opened.
 //!
-//! A file that was unlinked, or whose folder was renamed, can be written and synced as before: only nobody will find it
-//! again. So before a group is acknowledged, the names that lead to its segment are looked up once more.
+//! A file that was unlinked, or whose folder was renamed, can still be written and synced, but the next start will not
+//! find it. So before a group is acknowledged, the names that lead to its segment are looked up again.
 //!
-//! What must always hold: what is acknowledged is in a file that has the name under which the next start looks for it, in the
-//! folder that was opened.
+//! Invariant: acknowledged records are in a file with the name under which the next start looks for it, in the folder
+//! that was opened.
 
 use super::CommitError;
 use crate::disk::{Disk, Identity};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why a log that lies elsewhere refuses.
+/// The reason why a WAL at another path rejects records.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} is not at its path any more: the data directory, or a part of it, was removed, renamed or replaced while the server uses it",
@@ -27,7 +27,7 @@ pub(super) struct FileLocation {
 }
 
 impl FileLocation {
-    /// Identifies the file that has this name now.
+    /// Records the identity of the file that has this name now.
     pub(super) fn of(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), identity: disk.identity(path)? })
     }
@@ -36,7 +36,7 @@ impl FileLocation {
         &self.path
     }
 
-    /// Fails when something else has the name, or nothing.
+    /// Fails when another file has the name, or none.
     pub(super) fn check(&self, disk: &dyn Disk) -> io::Result<()> {
         match disk.identity(&self.path) {
             Ok(now) if now == self.identity => Ok(()),
@@ -48,7 +48,7 @@ impl FileLocation {
     }
 }
 
-/// The reason, if an error says that the log lies elsewhere.
+/// Returns the rejection if the error says that the WAL was displaced.
 pub(super) fn displaced(error: &io::Error) -> Option<CommitError> {
     let displaced = error.get_ref()?.downcast_ref::<LocationChanged>()?;
     Some(CommitError::Displaced(displaced.to_string().into()))

@@ -1,9 +1,9 @@
 //! Counts missing records, and which of them had been acknowledged.
 //!
-//! A run is the time between one start of the program and its end. Within a run, sequences follow each other without
-//! a gap, and every frame says up to where all was durable when it was written. So at the end of a run it is known
-//! what is missing, and what of that had been acknowledged: that is damage. The rest is a write that a crash cut off.
-//! The last group of a run leaves no such witness; if it is damaged, it counts as torn.
+//! A run is the time between one start of the program and its end. Within a run, sequences follow each other without a
+//! gap, and every frame states up to which sequence everything was durable when it was written. So at the end of a run,
+//! the missing sequences are known, and which of them had been acknowledged: those are damage. The rest is a write that
+//! a crash cut off. No later frame confirms the last group of a run; if it is damaged, it counts as torn.
 use super::Replay;
 use super::format::{FrameHeader, SegmentHeader};
 use super::sequence_ranges::SequenceRanges;
@@ -13,17 +13,17 @@ use super::sequence_ranges::SequenceRanges;
 pub(super) struct LossAccount<'a> {
     voids: &'a SequenceRanges,
     replay: Replay,
-    /// The run being read, by its first sequence.
+    /// The first sequence of the run being read.
     run: Option<u64>,
     /// The sequence that should come next.
     expected: u64,
-    /// Everything in this run up to here was acknowledged or void.
+    /// The sequence up to which everything in this run was acknowledged or void.
     durable: u64,
-    /// Sequences that should have come, first and last.
+    /// The ranges of sequences that are missing, first and last.
     missing: Vec<(u64, u64)>,
-    /// Bytes that could not be read, with the sequence before them.
+    /// The lengths of byte ranges that could not be read, with the sequence before them.
     stretches: Vec<(u64, u64)>,
-    /// The numbers of the segments that are there, up to this one.
+    /// The numbers of the existing segments, up to this one.
     numbers: Vec<u64>,
 }
 
@@ -41,12 +41,12 @@ impl<'a> LossAccount<'a> {
         }
     }
 
-    /// A segment is there, with whatever in it.
+    /// Records that a segment exists, whatever its content.
     pub(super) fn file(&mut self, number: u64) {
         self.numbers.push(number);
     }
 
-    /// A segment begins.
+    /// Records the start of a segment.
     pub(super) fn segment(&mut self, header: &SegmentHeader) {
         self.replay.segments += 1;
         if self.run != Some(header.run) {
@@ -59,8 +59,8 @@ impl<'a> LossAccount<'a> {
         self.durable = self.durable.max(header.durable);
     }
 
-    /// The first sequence of this run that must be here. Segments are released from the oldest on: if one before
-    /// this was read, nothing since has been released; and if the one right before is there, nothing of that.
+    /// Returns the first sequence of this run that must exist. Segments are released oldest first: if an earlier one
+    /// was read, nothing since has been released; and if the previous one exists, nothing of that.
     fn begins(&self, header: &SegmentHeader) -> u64 {
         let (previous, first) = header.previous;
         if self.run.is_some() {
@@ -72,19 +72,19 @@ impl<'a> LossAccount<'a> {
         }
     }
 
-    /// A segment without a readable header.
+    /// Records a segment without a readable header.
     pub(super) fn unreadable_segment(&mut self, bytes: u64) {
         self.replay.segments += 1;
         self.replay.unreadable_segments += 1;
         self.unreadable(bytes);
     }
 
-    /// Bytes that are not a frame and should be.
+    /// Records bytes that should be a frame but are not.
     pub(super) fn unreadable(&mut self, bytes: u64) {
         self.stretches.push((self.expected.saturating_sub(1), bytes));
     }
 
-    /// A frame whose payload is damaged.
+    /// Records a frame whose payload is damaged.
     pub(super) fn spoiled(&mut self, header: &FrameHeader, bytes: u64) {
         if header.sequence >= self.expected {
             self.expect(header.sequence);
@@ -94,9 +94,9 @@ impl<'a> LossAccount<'a> {
         }
     }
 
-    /// An intact frame. Says whether its record is to be handed out.
+    /// Records an intact frame. Returns true if its record must be passed on.
     pub(super) fn intact(&mut self, header: &FrameHeader) -> bool {
-        // Only a copy of a whole segment under a later name brings back a sequence.
+        // A sequence can only repeat if a whole segment was copied to a later name.
         if header.sequence < self.expected {
             return false;
         }
@@ -113,12 +113,12 @@ impl<'a> LossAccount<'a> {
         true
     }
 
-    /// Everything in the run being read up to here is known to have been durable.
+    /// Returns the run being read, and the sequence up to which everything in it is known to have been durable.
     pub(super) fn durable(&self) -> (Option<u64>, u64) {
         (self.run, self.durable)
     }
 
-    /// The sequence that should come next, by what was read so far.
+    /// Returns the sequence that should come next.
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
@@ -145,7 +145,7 @@ impl<'a> LossAccount<'a> {
         }
         for (after, bytes) in self.stretches.drain(..) {
             if self.voids.contains(after.saturating_add(1)) {
-                // What a failed write left: its sender was told no.
+                // These bytes are left from a failed write, whose senders were told.
             } else if after >= self.durable {
                 self.replay.torn += 1;
                 self.replay.torn_bytes += bytes;

@@ -1,7 +1,7 @@
-//! Reading a folder of segments back.
+//! Reads the segments of a folder back.
 //!
-//! What must always hold: nothing in the folder is changed here, and nothing in it stops the reading but a format
-//! from the future.
+//! Invariants: nothing in the folder is changed here, and nothing in it stops the reading except a newer format
+//! version.
 use super::format::{self, ALIGN, BadHeader, LABELS_END, SegmentHeader};
 use super::loss_accounting::LossAccount;
 use super::salvage::{self, SalvagedItem};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct SegmentIndex {
     segments: Vec<IndexedSegment>,
-    /// The refused sequences of all headers. They must be known before the first record is handed out, because they
-    /// stand in the segments behind it.
+    /// The rejected sequences of all headers. They must be known before the first record is passed on, because they are
+    /// in the segments after it.
     voids: SequenceRanges,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct IndexedSegment {
     number: u64,
     pub(super) path: PathBuf,
     bytes: u64,
-    /// Open, so that it can be read when it has been released since.
+    /// The open file, which can be read even if the segment is released later.
     pub(super) file: Result<Arc<dyn DiskRead>, Arc<io::Error>>,
     pub(super) header: Option<SegmentHeader>,
 }
@@ -42,24 +42,24 @@ pub(super) struct ReplayedSegment {
     pub(super) path: PathBuf,
     /// The length of the file.
     pub(super) bytes: u64,
-    /// The lowest sequence it can hold.
+    /// The lowest sequence that it can hold.
     pub(super) first: u64,
     /// The highest sequence in it, as far as is known.
     pub(super) last: u64,
-    /// The length up to which anything is in it. Behind it are only zeros.
+    /// The length of the used part. Only zeros follow it.
     pub(super) used: u64,
-    /// Whether the segment has nothing but a header, or not even that.
+    /// True if the segment has only a header, or not even that.
     pub(super) empty: bool,
 }
 
-/// The last group of the newest run in one segment. No later frame confirms that it became durable: the sync may have failed,
-/// and the group may be in the memory of the kernel only.
+/// The last group of the newest run in one segment. No later frame confirms that it became durable: the sync may have
+/// failed, and the group may only be in the memory of the kernel.
 #[derive(Debug)]
 struct UnconfirmedGroup {
     path: PathBuf,
     /// The content of the segment up to the end of its last frame.
     content: Buffer,
-    /// The offset of the group; 0 if it is the segment's first, because then its header has no witness either.
+    /// The offset of the group; 0 if it is the segment's first, because then the header is not confirmed either.
     from: usize,
 }
 
@@ -69,16 +69,17 @@ pub(super) struct ReplayState {
     pub(super) replay: Replay,
     pub(super) segments: Vec<ReplayedSegment>,
     pub(super) voids: SequenceRanges,
-    /// No segment has had this number or a higher one.
+    /// The lowest segment number that was never used.
     pub(super) next_number: u64,
-    /// No record has had this sequence or a higher one.
+    /// The lowest sequence that was never used.
     pub(super) next_sequence: u64,
     unwitnessed: Vec<UnconfirmedGroup>,
 }
 
 impl ReplayState {
-    /// Makes sure that all that was handed out survives a power loss, since it may be the reason for a yes ("I have
-    /// this already"). What has a witness does. The rest is written once more: a sync is not enough.
+    /// Ensures that all records that were passed on survive a power loss, since a duplicate of one may be acknowledged
+    /// because of it. Records that a later frame confirms do already. The rest is written again, because a sync is not
+    /// enough.
     pub(super) fn secure(&mut self, disk: &dyn Disk) {
         for UnconfirmedGroup { path, content, from } in self.unwitnessed.drain(..) {
             if let Err(error) = disk.rewrite(&path, from as u64, &content[from..]) {
@@ -97,7 +98,7 @@ impl SegmentIndex {
         let mut survey = Self { segments: Vec::new(), voids: SequenceRanges::default() };
         let mut numbered: Vec<_> =
             listed.into_iter().filter_map(|file| Some((format::number(&file.name)?, file))).collect();
-        // Released from the oldest on: opened from the newest on, none is missing between two that are there.
+        // Segments are released oldest first. Opening the newest first leaves no gap between the opened ones.
         numbered.sort_unstable_by_key(|(number, _)| Reverse(*number));
         for (number, listed) in numbered {
             let path = folder.join(&listed.name);
@@ -125,13 +126,13 @@ impl SegmentIndex {
         Ok(survey)
     }
 
-    /// The length of all segments.
+    /// Returns the total length of all segments.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// The segments of this survey that are gone in a later one, and then those of the later one. None when the oldest of
-    /// those came after all of ours: what was between them is unknown.
+    /// Returns the segments of this index that a later one no longer has, followed by those of the later one. Returns
+    /// `None` when the oldest of these is newer than all of this index, because segments in between are unknown.
     pub(super) fn followed_by(&self, later: Self) -> Option<Vec<IndexedSegment>> {
         let oldest = later.segments.first().map_or(u64::MAX, |segment| segment.number);
         let newest = self.segments.last().map_or(u64::MAX, |segment| segment.number);
@@ -139,7 +140,7 @@ impl SegmentIndex {
         (oldest <= newest).then(|| gone.chain(later.segments).collect())
     }
 
-    /// Leaves out the oldest segments, as far as all of their records are at or below a sequence.
+    /// Skips the oldest segments whose records are all at or below a sequence.
     fn skip_to(&mut self, after: u64) {
         let first_of = |segment: &IndexedSegment| segment.header.as_ref().map(|header| header.first);
         let newer =
@@ -152,7 +153,7 @@ impl SegmentIndex {
         self.read(None, visit)
     }
 
-    /// The same for the records after a sequence, with no more of a segment in memory than must be.
+    /// Like `replay`, for the records after a sequence, with as little of a segment in memory as possible.
     pub(super) fn replay_after(
         mut self,
         after: u64,
@@ -184,7 +185,8 @@ impl SegmentIndex {
         let segments = past;
         let floor = reader.floor.max(voids.as_slice().last().map_or(1, |void| void.1 + 1));
         let (replay, unwitnessed) = (reader.account.finish(), reader.unwitnessed);
-        // Sequences that may stand in what could not be read are not given again: it may be readable tomorrow.
+        // Sequences that may be in unreadable bytes are not assigned again, because the bytes may become readable
+        // later.
         let unread = (replay.damaged_bytes + replay.torn_bytes).div_ceil(ALIGN as u64);
         ReplayState { replay, segments, voids, next_number, next_sequence: floor + unread, unwitnessed }
     }
@@ -197,23 +199,23 @@ fn header(file: &io::Result<Arc<dyn DiskRead>>) -> Result<SegmentHeader, BadHead
     SegmentHeader::decode(&read(frames).ok_or(BadHeader::Damaged)?)
 }
 
-/// Released by the writing process since the folder was listed.
+/// Returns true if the writing process has released the segment since the folder was listed.
 fn is_gone<T>(file: &io::Result<T>) -> bool {
     file.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 struct Reader<'a> {
     visit: &'a mut dyn FnMut(Record) -> ControlFlow<()>,
-    /// Only records after this one are wanted, one by one.
+    /// If set, only records after this one are passed on, one at a time.
     after: Option<u64>,
-    /// Nobody wants more.
+    /// True if the visitor wants no more records.
     stopped: bool,
     account: LossAccount<'a>,
-    /// The newest preamble: segments with the same share it.
+    /// The newest preamble, which segments with an equal one share.
     preamble: Arc<[u8]>,
-    /// Higher than every sequence named so far.
+    /// A sequence that is higher than every sequence so far.
     floor: u64,
-    /// Of the run being read.
+    /// The unconfirmed groups of the run being read.
     unwitnessed: Vec<UnconfirmedGroup>,
 }
 
@@ -266,7 +268,7 @@ impl Reader<'_> {
         match content {
             Ok(content) => {
                 past.used = salvage::used(&content) as u64;
-                // Made ahead and never used; or, when another process is writing, used since it was surveyed.
+                // The segment was prepared and never used; or another process has used it since it was indexed.
                 past.empty = past.used == 0;
                 if !past.empty && SegmentHeader::decode(&content).is_err() {
                     self.account.unreadable_segment(past.used);
@@ -280,8 +282,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Hands out the records of a segment in which nothing is odd. False when something is: then what was handed out
-    /// is known by its sequence, and is not handed out again.
+    /// Passes on the records of a segment one at a time, as long as nothing is damaged. Returns false on damage:
+    /// records that were already passed on are then recognised by their sequence, and not passed on again.
     fn one_by_one(
         &mut self,
         header: &SegmentHeader,
@@ -312,7 +314,7 @@ impl Reader<'_> {
         let (pieces, end) = salvage::pieces(&content, header.salt, begin);
         past.used = end as u64;
         past.empty = pieces.is_empty();
-        // Records are slices of this and keep it alive: without what is only preallocated.
+        // Records are slices of this buffer and keep it alive, so the preallocated rest is left out.
         content = content.slice_with_length(0, end.min(content.len()));
         content.shrink_to_fit();
         for piece in &pieces {
@@ -353,7 +355,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Does something that may show that everything before it was durable.
+    /// Takes a note that may confirm that everything before it was durable.
     fn witness<T>(&mut self, note: impl FnOnce(&mut LossAccount<'_>) -> T) -> T {
         let before = self.account.durable();
         let noted = note(&mut self.account);
@@ -363,7 +365,7 @@ impl Reader<'_> {
         noted
     }
 
-    /// Notes where in this segment the last group begins, as far as is known.
+    /// Records that the last group of this segment, which begins at `from`, is not confirmed.
     fn needs_witness(&mut self, past: &ReplayedSegment, content: &Buffer, from: usize) {
         if self.unwitnessed.last().is_none_or(|last| last.path != past.path) {
             self.unwitnessed.push(UnconfirmedGroup {

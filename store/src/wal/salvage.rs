@@ -1,10 +1,10 @@
-//! Reads all intact frames of one segment, whatever has happened to its bytes.
+//! Reads all intact frames of one segment, regardless of damage to its bytes.
 //!
-//! What must always hold: every byte string is a segment to this file. It neither fails nor loops, and a frame whose
-//! bytes are untouched is found, wherever the damage is.
+//! Invariants: every byte string is accepted as a segment. Reading neither fails nor loops, and a frame whose bytes are
+//! untouched is found, wherever the damage is.
 use super::format::{ALIGN, FrameHeader, frame_bytes};
 
-/// The number of bytes that are searched at once for something other than zeros.
+/// The number of bytes that are searched at once for non-zero bytes.
 const STRIDE: usize = 4096;
 
 /// An item of a segment, in the order of the file.
@@ -12,24 +12,24 @@ const STRIDE: usize = 4096;
 pub(super) enum SalvagedItem {
     /// A frame whose header and payload are intact; the payload begins at `payload`.
     Intact { header: FrameHeader, payload: usize },
-    /// A frame whose header is intact and whose payload is not.
+    /// A frame whose header is intact, but whose payload is not.
     Spoiled { header: FrameHeader, bytes: usize },
-    /// Bytes that are not a frame and should be.
+    /// Bytes that should be a frame but are not.
     Unreadable { bytes: usize },
 }
 
-/// The pieces of a segment whose frames begin at `begin`, and where the last frame ends.
+/// Returns the items of a segment whose frames begin at `begin`, and the end of the last frame.
 pub(super) fn pieces(segment: &[u8], salt: u64, begin: usize) -> (Vec<SalvagedItem>, usize) {
     let (mut pieces, mut at, mut end) = (Vec::new(), begin, begin);
     while at < segment.len() {
         if let Some(header) = FrameHeader::decode(segment, salt, at) {
-            // The header is intact, so its length is right: what lies in between is payload and never searched.
+            // The header is intact, so its length is correct: the bytes in between are payload and are never searched.
             pieces.push(frame(segment, header, at));
             at = at.saturating_add(frame_bytes(header.length));
             end = at.min(segment.len());
         } else {
             let next = next_frame(segment, salt, at + ALIGN);
-            // Zeros up to the end are what was preallocated; zeros before a frame are a hole.
+            // Zeros up to the end are preallocated; zeros before a frame are a hole.
             let bytes = next.map_or_else(|| used(&segment[at..]), |next| next - at);
             if bytes > 0 {
                 pieces.push(SalvagedItem::Unreadable { bytes });
@@ -57,12 +57,12 @@ fn next_frame(segment: &[u8], salt: u64, from: usize) -> Option<usize> {
     })
 }
 
-/// The length of `bytes` without the zeros at its end.
+/// Returns the length of `bytes` without trailing zeros.
 pub(super) fn used(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
     while end > 0 {
         let from = end.saturating_sub(STRIDE);
-        // Without an early way out, so that it runs many bytes at a time.
+        // The loop has no early exit, so that it is vectorized.
         if bytes[from..end].iter().fold(0, |all, byte| all | byte) != 0 {
             return bytes[..end].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         }

@@ -1,8 +1,8 @@
-//! New segments, made ahead of time on a thread of their own, so that going on to the next one costs no more than
-//! any other commit.
+//! Prepares new segments on a thread of its own, so that a switch to the next segment costs no more than any other
+//! commit.
 //!
-//! What must always hold: a segment that is handed over is empty, preallocated, and its name and length are durable.
-//! It has no header yet; the header is written with the first group and made durable by the same fdatasync.
+//! Invariants: a segment that is handed over is empty and preallocated, and its name and length are durable. It has no
+//! header yet; the header is written with the first group and made durable by the same fdatasync.
 use super::location::FileLocation;
 use super::stats::Counters;
 use super::{CommitError, Shared, WalError, WalOptions, format};
@@ -19,7 +19,8 @@ pub(super) struct PreparedSegment {
     pub(super) number: u64,
     pub(super) file: Box<dyn DiskFile>,
     pub(super) place: FileLocation,
-    /// The size that it counts for on disk: where nothing can be preallocated, the size to which it may grow.
+    /// The size that is counted for it on disk. Where nothing can be preallocated, it is the size to which the segment
+    /// may grow.
     pub(super) bytes: u64,
 }
 
@@ -31,10 +32,10 @@ pub(super) struct SegmentAllocator {
     segment_bytes: u64,
     max_bytes: u64,
     next_number: u64,
-    /// The number of a segment to be made, and its bytes.
+    /// Sends the number of a segment to create, and its size.
     orders: Option<Sender<(u64, u64)>>,
     results: Receiver<io::Result<PreparedSegment>>,
-    /// One segment of so many bytes is being made, or lies ready.
+    /// The size of the segment that is being created or is ready, if there is one.
     ordered: Option<u64>,
     maker: Option<JoinHandle<()>>,
 }
@@ -68,21 +69,21 @@ impl SegmentAllocator {
         })
     }
 
-    /// Has a segment made, if the log may grow by one and none is on its way.
+    /// Orders the next segment, if the WAL may grow by one and none is ordered yet.
     pub(super) fn make_ahead(&mut self) {
         if self.ordered.is_none() && self.has_room() {
             self.order(self.segment_bytes);
         }
     }
 
-    /// The next segment.
+    /// Returns the next segment.
     pub(super) fn next(&mut self) -> Result<PreparedSegment, CommitError> {
         if self.ordered.is_some()
             && let Ok(prepared) = self.receive()
         {
             return Ok(prepared);
         }
-        // That one failed some time ago, or none was ordered: try now.
+        // The ordered segment failed, or none was ordered: create one now.
         if !self.has_room() {
             return Err(CommitError::Full);
         }
@@ -90,8 +91,8 @@ impl SegmentAllocator {
         self.receive().map_err(|error| CommitError::from_disk(&error))
     }
 
-    /// The first segment of a run, even if the log is at its limit; with no more room than the limit leaves, or every
-    /// restart would let the log grow by a segment.
+    /// Returns the first segment of a run, even if the WAL is at its limit. It is no larger than the limit leaves,
+    /// because otherwise every restart would let the WAL grow by a segment.
     pub(super) fn first(&mut self) -> Result<PreparedSegment, CommitError> {
         let left = self.max_bytes.saturating_sub(self.counters.bytes.load(Relaxed));
         self.order(self.segment_bytes.min(left));
@@ -103,7 +104,7 @@ impl SegmentAllocator {
     }
 
     fn order(&mut self, bytes: u64) {
-        // Each attempt has a number of its own: what an earlier one left behind is in nobody's way.
+        // Each attempt has a number of its own, so that leftovers of an earlier attempt do no harm.
         let number = self.next_number;
         self.next_number += 1;
         if self.orders.as_ref().is_some_and(|orders| orders.send((number, bytes)).is_ok()) {
@@ -126,14 +127,14 @@ impl SegmentAllocator {
         result
     }
 
-    /// A segment takes more or less than was counted for it.
+    /// Corrects the size that was counted for a segment.
     pub(super) fn count_as(&self, before: u64, now: u64) {
         self.counters.bytes.fetch_add(now, Relaxed);
         self.counters.bytes.fetch_sub(before, Relaxed);
     }
 
-    /// Gives back what was preallocated and not used. If that fails, it costs room and nothing else.
-    /// Returns what the segment takes now.
+    /// Releases the unused part of the preallocation, and returns the new size of the segment. A failure only costs
+    /// space.
     pub(super) fn trim(&self, path: &Path, bytes: u64, used: u64) -> u64 {
         if used >= bytes || !self.is_in_place() || self.disk.truncate(path, used).is_err() {
             return bytes;
@@ -142,7 +143,7 @@ impl SegmentAllocator {
         used
     }
 
-    /// Removes a segment that holds nothing. Says whether it is gone.
+    /// Removes an empty segment. Returns true if it is gone.
     pub(super) fn discard(&self, path: &Path, bytes: u64) -> bool {
         let gone = self.is_in_place() && is_gone(&self.disk.remove(path));
         if gone {
@@ -152,19 +153,20 @@ impl SegmentAllocator {
         gone
     }
 
-    /// Returns true if the file with this name in our folder is ours: somebody may have replaced it by a copy.
+    /// Returns true if the folder's path still leads to the folder that was opened. Somebody may have replaced it with
+    /// a copy.
     fn is_in_place(&self) -> bool {
         self.folder.check(&*self.disk).is_ok()
     }
 
-    /// Makes removals durable, as far as that matters: an empty segment that comes back does no harm.
+    /// Makes removals durable as far as that matters: an empty segment that comes back does no harm.
     pub(super) fn sync_folder(&self) {
         if let Err(error) = self.disk.sync_dir(self.folder.path()) {
             tracing::warn!(%error, "cannot make the log folder durable");
         }
     }
 
-    /// Ends the thread, and removes the segment that was made for nothing.
+    /// Ends the thread, and removes the segment that was prepared but not used.
     pub(super) fn stop(&mut self) {
         self.orders = None;
         if self.ordered.is_some()
@@ -187,14 +189,15 @@ pub(super) fn is_gone(removed: &io::Result<()>) -> bool {
 }
 
 fn make(disk: &dyn Disk, folder: &FileLocation, number: u64, bytes: u64) -> io::Result<PreparedSegment> {
-    // Nothing is made in a folder that somebody has put in the place of ours.
+    // Nothing is created in a folder that has replaced the one that was opened.
     folder.check(disk)?;
     let path = folder.path().join(format::name(number));
     let made = try_make(disk, folder.path(), &path, bytes);
     match made.and_then(|file| Ok((file, FileLocation::of(disk, &path)?))) {
         Ok((file, place)) => Ok(PreparedSegment { number, file, place, bytes }),
         Err(error) => {
-            // A full disk should not fill up with what is left of attempts. If this fails too, the next start does it.
+            // A full disk must not fill up with leftovers of attempts. If this fails too, the next start removes the
+            // file.
             let _ = disk.remove(&path);
             Err(error)
         }

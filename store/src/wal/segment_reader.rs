@@ -1,6 +1,6 @@
-//! An intact segment, frame by frame: no more of it is in memory than one payload.
+//! Reads an intact segment, frame by frame, with at most one payload in memory.
 //!
-//! Whatever is not as it should be ends the walk: then the whole segment is looked at, by `salvage`.
+//! It ends at the first irregularity; then the whole segment is read by `salvage`.
 use super::format::{ALIGN, FrameHeader, frame_bytes};
 use crate::disk::DiskRead;
 use arrow::buffer::{Buffer, MutableBuffer};
@@ -12,9 +12,9 @@ const STRIDE: usize = 256 << 10;
 pub(super) enum Step {
     /// A frame whose header is intact.
     Frame(FrameHeader),
-    /// Nothing but zeros up to the end.
+    /// Only zeros up to the end.
     End,
-    /// Something that is neither.
+    /// Any other bytes.
     Odd,
 }
 
@@ -54,9 +54,9 @@ impl<'f> SegmentReader<'f> {
         self.at
     }
 
-    /// The payload of the last frame, if it is intact.
+    /// Returns the payload of the last frame, if it is intact.
     pub(super) fn payload(&self, header: &FrameHeader) -> Option<Buffer> {
-        // A length that is absurd is damage, and takes no memory.
+        // An absurd length is damage, and allocates no memory.
         let end = self.payload.checked_add(header.length as u64)?;
         if end > self.file.bytes() {
             return None;

@@ -1,7 +1,7 @@
-//! Sets of sequences, as few ranges.
+//! A set of sequences, stored as few ranges.
 
-/// Ranges of sequences, both ends included: sorted, apart from each other, and never more than there are segments,
-/// because sequences next to each other are one range.
+/// Ranges of sequences, with both ends included. They are sorted and not adjacent, and there are never more than there
+/// are segments, because adjacent sequences are merged into one range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SequenceRanges(Vec<(u64, u64)>);
 
@@ -10,7 +10,7 @@ impl SequenceRanges {
         if first > last {
             return;
         }
-        // Those that touch the new one become part of it.
+        // Ranges that touch the new one become part of it.
         let from = self.0.partition_point(|range| range.1.saturating_add(1) < first);
         let to = self.0.partition_point(|range| range.0 <= last.saturating_add(1));
         let touched = self.0.get(from..to).unwrap_or_default();
@@ -33,7 +33,7 @@ impl SequenceRanges {
         touched.map(|range| range.1.min(last) - range.0.max(first) + 1).sum()
     }
 
-    /// Forgets what lies wholly below `floor`.
+    /// Removes the ranges that are entirely below `floor`.
     pub(super) fn forget_below(&mut self, floor: u64) {
         self.0.retain(|range| range.1 >= floor);
     }

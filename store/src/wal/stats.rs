@@ -1,51 +1,51 @@
-//! Counters of the WAL for metrics: counted without locks, read at any time.
+//! Counters of the WAL for metrics. They are updated without locks and can be read at any time.
 use super::CommitError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper bounds of the buckets of [`WalStats::fsync_buckets`], in microseconds. The last bucket has none.
+/// The upper bounds of the buckets of [`WalStats::fsync_buckets`], in microseconds. The last bucket has no bound.
 pub const FSYNC_BOUNDS: [u64; 13] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
 
 /// The counters of the WAL at one point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WalStats {
-    /// Bytes of all segments on disk, preallocated ones included.
+    /// The size of all segments on disk, including preallocated bytes.
     pub bytes: u64,
-    /// Segments on disk, the one made ahead included.
+    /// The number of segments on disk, including the prepared one.
     pub segments: u64,
-    /// Records made durable since the start.
+    /// The number of records made durable since the start.
     pub records: u64,
-    /// Payload bytes made durable since the start.
+    /// The number of payload bytes made durable since the start.
     pub record_bytes: u64,
-    /// Groups made durable since the start: each cost one fdatasync.
+    /// The number of groups made durable since the start. Each cost one fdatasync.
     pub commits: u64,
-    /// Time spent in fdatasync, in microseconds.
+    /// The time spent in fdatasync, in microseconds.
     pub fsync_micros: u64,
-    /// The longest fdatasync, in microseconds.
+    /// The duration of the longest fdatasync, in microseconds.
     pub fsync_max_micros: u64,
-    /// The number of syncs in each bucket: not cumulative, with the bounds [`FSYNC_BOUNDS`].
+    /// The number of fdatasyncs in each bucket, not cumulative, with the bounds [`FSYNC_BOUNDS`].
     pub fsync_buckets: [u64; FSYNC_BOUNDS.len() + 1],
-    /// Records refused because the log has reached its size.
+    /// The number of records rejected because the WAL had reached its size limit.
     pub refused_full: u64,
-    /// Records refused because the disk is full.
+    /// The number of records rejected because the disk was full.
     pub refused_no_space: u64,
-    /// Records refused because the disk failed.
+    /// The number of records rejected because the disk failed.
     pub refused_io: u64,
-    /// Records refused because the log is not where it was.
+    /// The number of records rejected because the WAL was not where it was opened.
     pub refused_displaced: u64,
-    /// Records refused because one before them failed.
+    /// The number of records rejected because an earlier one failed.
     pub refused_stale: u64,
-    /// Records refused because they are too large.
+    /// The number of records rejected because they are too large.
     pub refused_too_large: u64,
-    /// Whether the newest group was rejected because the WAL has reached its size limit.
+    /// True if the newest group was rejected because the WAL had reached its size limit.
     pub full: bool,
-    /// Whether the newest group was rejected because the WAL is not where it was opened.
+    /// True if the newest group was rejected because the WAL is not where it was opened.
     pub displaced: bool,
-    /// Whether the newest group was rejected, for whatever reason.
+    /// True if the newest group was rejected for any reason.
     pub failing: bool,
-    /// The newest failure, in words; kept after recovery.
+    /// The newest failure, as text. It is kept after recovery.
     pub last_error: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl Counters {
         counter.fetch_add(records, Relaxed);
     }
 
-    /// Remembers why a group failed.
+    /// Records the reason why a group failed.
     pub(super) fn failed(&self, error: &CommitError) {
         self.full.store(matches!(error, CommitError::Full), Relaxed);
         self.displaced.store(matches!(error, CommitError::Displaced(_)), Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of the log as a whole.
+//! Tests of the WAL as a whole.
 use super::*;
 use crate::disk::RealDisk;
 use crate::disk::sim::{Operation, SimDisk};
@@ -24,7 +24,7 @@ fn options() -> WalOptions {
     }
 }
 
-/// Opens a log, and gives back what was in it.
+/// Opens a WAL, and returns its content.
 fn open(disk: &SimDisk, options: WalOptions) -> (Wal, Replay, Vec<(u64, Vec<u8>)>) {
     let mut records = Vec::new();
     let opened = Wal::open(Arc::new(disk.clone()), Path::new(FOLDER), options, &mut |record| {
@@ -48,7 +48,7 @@ fn contents(disk: &SimDisk) -> (Replay, Vec<(u64, Vec<u8>)>) {
     (replay, records)
 }
 
-/// Reads a whole log without opening it to write.
+/// Reads a whole WAL without opening it for writing.
 fn read(disk: &dyn Disk, folder: &Path, visit: &mut dyn FnMut(Record)) -> Replay {
     WalView::open(disk, folder).unwrap().read(0, &mut |record| {
         visit(record);
@@ -56,7 +56,7 @@ fn read(disk: &dyn Disk, folder: &Path, visit: &mut dyn FnMut(Record)) -> Replay
     })
 }
 
-/// Submits with the epoch of now.
+/// Submits a record with the current epoch.
 fn submit(log: &Wal, payload: impl Into<Vec<u8>>) -> Receiver<Result<u64, CommitError>> {
     let (sender, receiver) = bounded(1);
     let done = move |result| sender.send(result).unwrap();
@@ -64,7 +64,8 @@ fn submit(log: &Wal, payload: impl Into<Vec<u8>>) -> Receiver<Result<u64, Commit
     receiver
 }
 
-/// Submits and waits; again while it is stale, because a failure is answered before the epoch rises.
+/// Submits a record and waits. It retries while the record is stale, because a failure is reported before the epoch
+/// rises.
 fn store(log: &Wal, payload: impl Into<Vec<u8>>) -> Result<u64, CommitError> {
     let payload = payload.into();
     loop {
@@ -76,8 +77,8 @@ fn store(log: &Wal, payload: impl Into<Vec<u8>>) -> Result<u64, CommitError> {
     }
 }
 
-/// Stores several records with one commit (if they fit), by keeping the commit thread busy meanwhile.
-/// Costs a record of its own, which is left behind before them.
+/// Stores several records with one commit (if they fit), by keeping the commit thread busy meanwhile. It also stores an
+/// extra record before them.
 fn store_together(log: &Wal, payloads: &[&[u8]]) -> Vec<Result<u64, CommitError>> {
     let (go, wait) = bounded::<()>(0);
     let (busy, is_busy) = bounded(1);

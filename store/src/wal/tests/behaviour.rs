@@ -41,7 +41,7 @@ fn many_threads_share_commits_and_are_answered_in_order() {
             });
         }
     });
-    // No waiting: closing stores everything that was submitted.
+    // The test does not wait, because closing stores everything that was submitted.
     log.close();
     let stats = log.stats();
     assert_eq!(stats.records, 800);
@@ -128,7 +128,7 @@ fn a_full_log_refuses_until_segments_are_released() {
     assert!(!kept.is_empty(), "the newest segment stays");
     drop(log);
 
-    // Released segments are no damage, and sequences go on even when there is no record left.
+    // Released segments are not damage, and sequences continue even when no record is left.
     let (log, replay, records) = open(&disk, limit.clone());
     assert_eq!((replay.damaged, replay.torn, records), (0, 0, kept));
     assert!(log.release(u64::MAX).unwrap() > 0);
@@ -154,9 +154,10 @@ fn a_log_that_is_full_can_be_opened_and_released() {
     store(&log, vec![2; 500]).unwrap();
 }
 
-/// Scenario: a log that nobody releases is filled until it refuses, and opened again, closed or killed, many times.
-/// Guarantee: it stays within its size, but for the rest of one group and the header of a segment; everything that was
-/// acknowledged is read back.
+/// Scenario: a WAL that nobody releases is filled until it rejects records, and opened again, closed or killed, many
+/// times.
+/// Guarantee: it stays within its size limit, except for the rest of one group and the header of a segment; everything
+/// that was acknowledged is read back.
 #[test]
 fn the_size_holds_over_restarts() {
     for is_killed in [false, true] {
@@ -250,7 +251,7 @@ fn every_record_is_answered_even_while_the_log_closes() {
     }
 }
 
-/// Another process reads while this one writes and releases: it sees whole records, in order, and no damage.
+/// Another process reads while this one writes and releases: it sees complete records, in order, and no damage.
 #[test]
 fn reading_while_writing() {
     let folder = tempfile::tempdir().unwrap();

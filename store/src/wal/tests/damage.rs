@@ -1,11 +1,11 @@
-//! Damage costs only what is damaged, and is counted.
+//! Tests that damage costs only what is damaged, and is counted.
 use super::*;
 use crate::wal::format::{ALIGN, SegmentHeader, frame_bytes};
 use crate::wal::salvage::{SalvagedItem, pieces};
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// A log on a disk, and where its records stand.
+/// A WAL on a disk, and the locations of its records.
 struct Image {
     disk: SimDisk,
     files: Vec<(PathBuf, Vec<u8>)>,
@@ -40,7 +40,7 @@ impl Image {
         Self { disk: disk.clone(), files, records }
     }
 
-    /// Reads the log with one file changed, and puts it back.
+    /// Reads the WAL with one file changed, and restores the file.
     fn with(&self, file: usize, bytes: Vec<u8>) -> (Replay, Vec<(u64, Vec<u8>)>) {
         self.disk.put(&self.files[file].0, bytes);
         let read = contents(&self.disk);
@@ -48,14 +48,14 @@ impl Image {
         read
     }
 
-    /// The records that must be found when only those for which `hit` holds are touched.
+    /// Returns the records that must be found when only those for which `hit` is true are damaged.
     fn untouched(&self, hit: impl Fn(&RecordLocation) -> bool) -> Vec<(u64, Vec<u8>)> {
         let kept = self.records.iter().filter(|place| !hit(place));
         kept.map(|place| (place.sequence, place.payload.clone())).collect()
     }
 }
 
-/// Two segments; groups of one and of several records, the last of one.
+/// Returns a WAL of two segments, with groups of one and of several records; the last group has one.
 fn small_log() -> Image {
     let disk = SimDisk::new(1);
     let (log, ..) = open(&disk, WalOptions { segment_bytes: (16 << 10) + 1300, ..options() });
@@ -80,7 +80,7 @@ fn every_flipped_byte_costs_at_most_its_record() {
             let expected = image.untouched(|place| place.file == file && place.bytes.contains(&at));
             assert!(records == expected, "byte {at} of file {file}: {replay:?}");
             let lost = (image.records.len() - records.len()) as u64;
-            // Only the last group has no later one to say that it was acknowledged.
+            // Only the last group has no later one to confirm that it was acknowledged.
             let is_last = file == 1 && image.records.last().unwrap().bytes.contains(&at);
             assert_eq!(replay.damaged, if is_last { 0 } else { lost }, "byte {at} of file {file}");
             assert_eq!(replay.torn, if is_last { lost } else { 0 }, "byte {at} of file {file}");
@@ -119,7 +119,7 @@ fn a_lost_segment_is_counted() {
             "{replay:?}"
         );
     }
-    // All copies of the header, and nothing else.
+    // The damage hits all copies of the header, and nothing else.
     for range in [0..8192, 8192..16384] {
         let mut bytes = image.files[0].1.clone();
         bytes[range].fill(0xee);
@@ -142,7 +142,7 @@ fn a_hole_of_zeros_is_not_taken_for_the_end() {
     assert_eq!(replay.damaged, (image.records.len() - expected.len()) as u64);
 }
 
-/// Opening a damaged log works, changes no byte of it, and goes on with new sequences.
+/// Opening a damaged WAL works, changes no byte of it, and continues with new sequences.
 #[test]
 fn a_damaged_log_is_opened_and_left_as_it_is() {
     let image = small_log();
@@ -165,7 +165,7 @@ fn a_damaged_log_is_opened_and_left_as_it_is() {
 }
 
 /// A sender puts whole frames and segments into its payloads, even such as it cannot know; then the frame around them
-/// is damaged, and the reader has to look for the next one among those bytes.
+/// is damaged, and the reader has to search those bytes for the next frame.
 #[test]
 fn a_payload_never_passes_for_a_record() {
     let other = small_log();
@@ -174,7 +174,7 @@ fn a_payload_never_passes_for_a_record() {
     store(&log, "genuine").unwrap();
     let own = disk.file(&disk.paths()[0]);
     let header = SegmentHeader::decode(&own).unwrap();
-    // Frames of this segment, at all places but their own, and those of another log.
+    // These are frames of this segment, at all positions but their own, and those of another WAL.
     let mut forged = own[header.bytes()..header.bytes() + frame_bytes(7)].repeat(20);
     forged.extend_from_slice(&other.files[0].1[16 << 10..]);
     store(&log, forged.clone()).unwrap();
@@ -192,13 +192,13 @@ fn a_payload_never_passes_for_a_record() {
             assert_eq!((replay.damaged, replay.records), (1, 3));
         }
     }
-    // Not even when the frame that was copied is gone, so that its sequence is still missing.
+    // They are not accepted even when the frame that was copied is gone, so that its sequence is missing.
     let mut bytes = image.files[0].1.clone();
     for place in &image.records[..2] {
         bytes[place.bytes.start] ^= 0xff;
     }
     assert_eq!(image.with(0, bytes).1, image.untouched(|place| place.sequence <= 2));
-    // And with the header of the segment gone, its payloads do not become segments.
+    // Payloads do not become segments when the header of the segment is gone, either.
     let mut bytes = image.files[0].1.clone();
     bytes[..8192].fill(0);
     let (_, records) = image.with(0, bytes);
@@ -207,8 +207,8 @@ fn a_payload_never_passes_for_a_record() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Whatever is done to the files: what is read was written, in order and once, and what was not touched is read
-    /// if a copy of its segment's header was not touched.
+    /// Whatever is done to the files: every record that is read was written, in order and once, and every untouched
+    /// record is read if a copy of its segment's header is untouched.
     #[test]
     fn anything_may_happen_to_the_files(
         hits in prop::collection::vec((0_usize..2, 0_usize..19_000, 1_usize..3000, any::<u8>()), 1..6),

@@ -1,10 +1,10 @@
-//! A disk that is full or fails: the log refuses, and recovers by itself.
+//! Tests of a disk that is full or fails: the WAL rejects records, and recovers by itself.
 use super::*;
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// Whatever fails, with whatever error: what was acknowledged is there, what was refused is not.
+/// Whatever operation fails, with whatever error: acknowledged records are there, rejected ones are not.
 #[test]
 fn refuses_while_it_fails_and_then_goes_on() {
     for (errno, expected) in [(ENOSPC, CommitError::NoSpace), (EIO, CommitError::Io("".into()))] {
@@ -13,7 +13,7 @@ fn refuses_while_it_fails_and_then_goes_on() {
             let (log, ..) = open(&disk, options());
             let mut acknowledged = vec![(store(&log, "before").unwrap(), b"before".to_vec())];
             disk.fail(operation, errno);
-            // Enough to need a new segment; those that still fit into the old one are stored.
+            // There are enough records to need a new segment; those that still fit into the old one are stored.
             for n in 0..20_u8 {
                 let payload = vec![n; 3000];
                 match store(&log, payload.clone()) {
@@ -40,7 +40,8 @@ fn refuses_while_it_fails_and_then_goes_on() {
     }
 }
 
-/// The disk says no but has everything: the refused records are void, also after more failures and restarts.
+/// The disk reports a failure but has stored everything: the rejected records are void, also after more failures and
+/// restarts.
 #[test]
 fn refused_records_do_not_come_back() {
     for seed in 0..40 {
@@ -54,7 +55,7 @@ fn refused_records_do_not_come_back() {
             assert!(store(&log, "refused").is_err());
             disk.fail(failure, 0);
         }
-        // Either a later record makes them void, or the end of the log does.
+        // Either a later record or the close of the WAL makes them void.
         if seed % 2 == 0 {
             assert!(store(&log, "later").unwrap() > 3);
         } else {
@@ -104,7 +105,7 @@ fn what_was_queued_behind_a_failure_is_stale() {
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     assert!(matches!(seen[0], (CommitError::Io(_), at) if at == epoch), "answered before the epoch rises");
     assert_eq!(seen[1..], vec![(CommitError::Stale, epoch); 3]);
-    // Begun before, submitted after.
+    // This record was begun before the epoch rose, and is submitted after it.
     let (sender, late) = bounded(1);
     log.submit(b"late".to_vec(), epoch, Box::new(move |result| sender.send(result).unwrap()));
     assert_eq!(late.recv().unwrap(), Err(CommitError::Stale));
@@ -114,7 +115,7 @@ fn what_was_queued_behind_a_failure_is_stale() {
     assert_eq!((stats.refused_io, stats.refused_stale, stats.records), (1, 4, 1));
 }
 
-/// Started on a disk that takes nothing: reads, refuses, and takes records as soon as the disk does.
+/// A WAL that is opened on a full disk reads, rejects records, and accepts records as soon as the disk does.
 #[test]
 fn starts_on_a_full_disk() {
     let disk = SimDisk::new(1);
@@ -130,7 +131,7 @@ fn starts_on_a_full_disk() {
         assert_eq!(replay.unsynced_segments > 0, matches!(operation, Operation::Sync | Operation::Append));
         assert!(log.stats().failing);
         assert_eq!(store(&log, "no"), Err(CommitError::NoSpace));
-        // Not the newest: it says which sequences were given.
+        // The newest segment stays, because it names the assigned sequences.
         disk.fail(Operation::SyncDir, 0);
         disk.fail(operation, 0);
         store(&log, "yes").unwrap();
@@ -138,7 +139,7 @@ fn starts_on_a_full_disk() {
     }
 }
 
-/// Releasing is what makes room on a full disk, and does not need any.
+/// Releasing segments frees space on a full disk, and needs none itself.
 #[test]
 fn releases_on_a_full_disk() {
     let disk = SimDisk::new(1);
@@ -158,7 +159,7 @@ fn releases_on_a_full_disk() {
     assert!(store(&log, "on").unwrap() > newest, "the newest segment was kept for its sequences");
 }
 
-/// A failure that lasts leaves nothing on the disk that grows.
+/// A lasting failure leaves nothing behind on disk that grows.
 #[test]
 fn failing_for_long_leaves_no_files_behind() {
     for operation in [Operation::Append, Operation::Sync, Operation::Create, Operation::SyncDir] {
@@ -219,7 +220,7 @@ fn what_nobody_would_find_again_is_not_acknowledged() {
         ("replaced", replace, 32 << 10),
         ("log renamed", rename_log, 32 << 10),
         ("log replaced", replace_log, 32 << 10),
-        // Also where every record needs a new segment.
+        // This also holds where every record needs a new segment.
         ("renamed", rename, 64),
         ("replaced", replace, 64),
     ] {
@@ -262,7 +263,7 @@ fn a_segment_that_is_removed_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (log, _) = Wal::open(Arc::new(RealDisk), folder.path(), options(), &mut |_| {}).unwrap();
     store(&log, "before").unwrap();
-    // The next one may have been made already.
+    // The next segment may have been prepared already.
     let oldest = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).min().unwrap();
     std::fs::remove_file(oldest).unwrap();
     assert!(matches!(store(&log, "refused"), Err(CommitError::Displaced(_))));

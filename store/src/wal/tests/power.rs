@@ -1,21 +1,21 @@
 //! Power losses and kills at every operation, several in a row, on a disk that also fails now and then.
 //!
-//! What must hold after each: everything acknowledged is there, once and in order; so is everything that an earlier
-//! start has handed out; nothing comes back that was refused before a later record was acknowledged; and nothing
-//! that a crash does looks like damage.
+//! Guarantee after each: everything acknowledged is there, once and in order; so is everything that an earlier start
+//! has passed on; no record comes back that was rejected before a later record was acknowledged; and nothing that a
+//! crash does looks like damage.
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The expected state of a WAL over all its runs.
 #[derive(Default)]
 struct Model {
-    /// By payload: must be there, unless released.
+    /// Payloads that must be there, unless released.
     kept: BTreeMap<Vec<u8>, u64>,
-    /// Must never be there.
+    /// Payloads that must never be there.
     gone: BTreeSet<Vec<u8>>,
-    /// Refused, with no later record acknowledged yet.
+    /// Rejected payloads with no later record acknowledged yet.
     refused: BTreeSet<Vec<u8>>,
-    /// Segments up to here may have been removed.
+    /// The sequence up to which segments may have been removed.
     released: u64,
     next: u64,
 }
@@ -30,7 +30,7 @@ impl Random {
 }
 
 impl Model {
-    /// Compares what a start has found, and takes it as kept from now on.
+    /// Compares the records that a start has found with the expected ones, and expects them from now on.
     fn check(&mut self, replay: &Replay, records: &[(u64, Vec<u8>)]) {
         assert!(records.windows(2).all(|two| two[0].0 < two[1].0), "in order");
         assert_eq!((replay.damaged, replay.damaged_bytes), (0, 0), "a crash is no damage: {replay:?}");
@@ -58,7 +58,7 @@ impl Model {
         payload
     }
 
-    /// Stores some records, several at once. Ends early when the machine is off.
+    /// Stores some records, several at once. It ends early when the machine is off.
     fn work(&mut self, disk: &SimDisk, log: &Wal, random: &mut Random) {
         for _ in 0..12 {
             let payloads: Vec<_> = (0..=random.below(3)).map(|_| self.payload(random)).collect();
@@ -89,13 +89,14 @@ impl Model {
     }
 }
 
-/// One life of a log: several runs, each cut off at some operation.
+/// Runs one WAL several times, and cuts each run off at some operation.
 fn live(seed: u64, crash_at: impl Fn(&mut Random) -> u64, faults: bool) {
     let mut random = Random(seed);
     let mut disk = SimDisk::new(seed);
     let mut model = Model::default();
     for _ in 0..5 {
-        // Nothing fails while the past is read and made durable: what then fails is said in `unsynced_segments`.
+        // No fault is injected while the past is read and made durable, because such a failure is reported in
+        // `unsynced_segments`.
         let (log, replay, records) = open(&disk, options());
         model.check(&replay, &records);
         disk.crash_at(crash_at(&mut random));
@@ -103,7 +104,7 @@ fn live(seed: u64, crash_at: impl Fn(&mut Random) -> u64, faults: bool) {
             disk.fail_one_in(4 + random.below(20));
         }
         model.work(&disk, &log, &mut random);
-        // The machine goes down before the log can tidy up, or in the middle of that, or a while after.
+        // The machine goes down before the WAL can clean up, in the middle of that, or some time after.
         let running = disk.after_power_loss();
         let killed = disk.after_kill();
         match random.below(4) {
@@ -135,7 +136,7 @@ fn at_random_operations_of_a_failing_disk() {
     }
 }
 
-/// The crash comes while the log is being opened.
+/// The crash happens while the WAL is being opened.
 #[test]
 fn while_starting() {
     for seed in 0..100 {
@@ -149,7 +150,7 @@ fn while_starting() {
             drop(log);
             disk.crash_at(random.below(12));
             let (log, replay, records) = open(&disk, options());
-            // What it hands out is only safe when it could be made durable.
+            // The records that it passes on are only safe if they could be made durable.
             if replay.unsynced_segments == 0 {
                 model.check(&replay, &records);
             }

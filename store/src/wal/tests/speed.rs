@@ -1,5 +1,6 @@
-//! How fast it is on this machine's disk. Not a test: `cargo test --release -p store speed -- --ignored --nocapture`,
-//! in the folder that `FAULTLINE_SPEED_DIR` names, or the system's for temporary files.
+//! Measures the speed of the WAL on this machine's disk. It is not a test: run `cargo test --release -p store speed --
+//! --ignored --nocapture`. It writes to the folder of `FAULTLINE_SPEED_DIR`, or to the system's folder for temporary
+//! files.
 use super::*;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ fn folder() -> tempfile::TempDir {
     }
 }
 
-/// The CPU time of this thread: other work on the machine counts less than in a time by the clock.
+/// Returns the CPU time of this thread, which other work on the machine affects less than the elapsed time.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
