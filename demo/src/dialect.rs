@@ -23,7 +23,7 @@ use crate::random::Weighted;
 /// The responses of one dialect.
 pub(crate) struct Dialect {
     pub(crate) successes: &'static [Shape],
-    /// The responses to failed calls. The first one is the most common; quota and confirmation flows use it.
+    /// The responses to failed calls. Quota and confirmation flows always use the first one.
     pub(crate) failures: &'static [Shape],
     /// The response during an outage.
     pub(crate) outage: Shape,

@@ -14,7 +14,7 @@ pub(crate) fn data_dir(given: Option<&Path>) -> PathBuf {
     given.map(Path::to_owned).or_else(from_environment).unwrap_or_else(|| DEFAULT_DATA_DIR.into())
 }
 
-/// Returns the folder for state of this program in the user's home directory.
+/// Returns the folder in which this program keeps state for the user.
 pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
