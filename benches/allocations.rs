@@ -1,6 +1,7 @@
-//! Counts the allocations of classification, against plain parsing of the same lines.
+//! Counts the allocations of classification, compared with plain parsing of the same lines.
 //!
-//! `cargo bench --bench allocations [-- LINES]`. Apart from the timing benchmark, because counting costs time.
+//! Run `cargo bench --bench allocations [-- LINES]`. It is separate from the timing benchmark, because counting costs
+//! time.
 
 use classifier::{
     Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
@@ -24,7 +25,7 @@ fn main() -> anyhow::Result<()> {
     let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
     let rules = Arc::new(Rules::new(Registry::builtin()?, HashKey::FIXED, Limits::default()));
     let mut classifier = Classifier::new(rules);
-    // Buffers grow to their size on the first round, and stay.
+    // Buffers grow to their final size in the first round.
     classify(&mut classifier, &lines);
     let mut events = 0;
     let ours = allocation_counter::measure(|| events = classify(&mut classifier, &lines));

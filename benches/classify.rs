@@ -1,8 +1,8 @@
-//! Classification against plain parsing, over the same bytes in the same run.
+//! Compares classification with plain parsing, over the same bytes in the same run.
 //!
-//! `cargo bench --bench classify [-- LINES]` makes realistic mixed lines, then takes turns: `serde_json` into
-//! `Value`, our whole path (decode, find, classify, redact, fingerprint), and our parser alone. Machines are
-//! noisy, so what counts is the ratio of the medians of interleaved rounds.
+//! `cargo bench --bench classify [-- LINES]` makes realistic mixed lines, then takes turns: `serde_json` into `Value`,
+//! the whole path of Faultline (decode, find, classify, redact, fingerprint), and Faultline's parser alone. Machines
+//! are noisy, so the relevant result is the ratio of the medians of interleaved rounds.
 
 use classifier::{
     Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 15;
 
-/// Keeps what it is given from being optimised away, and counts it.
+/// Counts its input, and keeps it from being optimised away.
 #[derive(Default)]
 struct Count {
     events: usize,
@@ -37,7 +37,7 @@ impl Sink for Count {
 }
 
 fn main() -> anyhow::Result<()> {
-    // Cargo passes flags of its own; a bare number is ours.
+    // Cargo passes flags of its own; a bare number is the argument of this benchmark.
     let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(200_000);
     for (name, mix) in [("everyday", demo::Mix::Everyday), ("failures only", demo::Mix::FailuresOnly)] {
         compare(name, &generate(mix, count))?;

@@ -1,9 +1,9 @@
-//! Flushing alone: records of the log into files of the tables, on a real disk, without sockets.
+//! Measures flushing alone: records of the WAL into files of the tables, on a real disk, without sockets.
 //!
 //! `cargo bench --bench flush [-- LINES]` makes lines of every dialect, classifies them into records of a thousand
-//! lines, and flushes those in chunks, as the server does under load. It says what a million events cost in CPU time
-//! and how much smaller the files are than the lines, and then the same after compaction. Then it makes a thousand
-//! commits and says how long it takes to open the tables, with maintenance between them as in the server, and without any.
+//! lines, and flushes those in chunks, as the server does under load. It prints the CPU time of a million events and
+//! how much smaller the files are than the lines, and then the same after compaction. Then it makes a thousand commits
+//! and prints how long it takes to open the tables, with maintenance between them as in the server, and without any.
 
 use anyhow::Context;
 use arrow::buffer::Buffer;
@@ -35,7 +35,7 @@ impl Sink for Keep<'_> {
     fn unrecognized(&mut self, _: UnrecognizedReason) {}
 }
 
-/// Bytes of the log that are flushed at once.
+/// The number of bytes of the WAL that are flushed at once.
 const CHUNK: usize = 32 << 20;
 const BATCH: usize = 1000;
 const COMMITS: u64 = 1000;
@@ -88,7 +88,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens tables of a thousand commits.
+/// Measures how long it takes to open tables with a thousand commits.
 #[allow(clippy::print_stdout, clippy::cast_precision_loss)]
 fn start(payloads: &[Buffer], with_maintenance: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
@@ -96,7 +96,7 @@ fn start(payloads: &[Buffer], with_maintenance: bool) -> anyhow::Result<()> {
     let delta = DeltaTables::open(&disk, folder.path(), options())?;
     let (mut first, mut last) = (Duration::ZERO, Duration::ZERO);
     for commit in 1..=COMMITS {
-        // The same rows again and again, under new numbers.
+        // The same rows are stored again and again, under new numbers.
         let record = record((commit, &payloads[commit as usize % payloads.len()]))?;
         let begun = Instant::now();
         delta.flush(&[record], commit, now_us())?;
@@ -145,14 +145,14 @@ fn columns(delta: &DeltaTables, folder: &std::path::Path, events: f64) -> anyhow
     Ok(())
 }
 
-/// A record of the log.
+/// Returns a record of the WAL.
 fn record((sequence, payload): (u64, &Buffer)) -> anyhow::Result<Arc<BufferedRecord>> {
     static DECODER: LazyLock<Option<Arc<Decoder>>> = LazyLock::new(|| Decoder::current().ok().map(Arc::new));
     let decoder = DECODER.clone().context("our own schemas")?;
     Ok(Arc::new(BufferedRecord::new(sequence, payload.clone(), decoder)?))
 }
 
-/// The bytes of records of the log, and the length of the lines they came from.
+/// Returns the bytes of WAL records, and the length of the lines that they come from.
 fn payloads(count: usize) -> anyhow::Result<(Vec<Buffer>, usize)> {
     let rules = Arc::new(Rules::new(Registry::builtin()?, HashKey::FIXED, Limits::default()));
     let (mut classifier, mut rows) = (Classifier::new(rules), EventRows::default());
@@ -181,7 +181,7 @@ fn payloads(count: usize) -> anyhow::Result<(Vec<Buffer>, usize)> {
     Ok((payloads, bytes))
 }
 
-/// Of the whole process: the tables have threads of their own.
+/// Returns the CPU time of the whole process, because the tables have threads of their own.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

@@ -1,8 +1,8 @@
-//! From lines to the bytes of a log record, without a socket and without a disk.
+//! Measures the path from lines to the bytes of a WAL record, without a socket and without a disk.
 //!
-//! `cargo bench --bench rows [-- LINES]` takes turns over the same lines: `serde_json` into `Value`, our
-//! classification alone, with rows, and with the record's bytes, in batches of a thousand lines. What counts is
-//! the ratio of the medians of interleaved rounds, in CPU time, so that a busy machine distorts little.
+//! `cargo bench --bench rows [-- LINES]` takes turns over the same lines: `serde_json` into `Value`, classification
+//! alone, with rows, and with the record's bytes, in batches of a thousand lines. The relevant result is the ratio of
+//! the medians of interleaved rounds, in CPU time, so that a busy machine distorts it little.
 
 use classifier::{
     Call, Classifier, Event, HashKey, Limits, RecordOrigin, Registry, Rules, Sink, UnrecognizedReason,

@@ -1,8 +1,8 @@
-//! Bodies of a thousand records, made before anything is measured.
+//! Bodies of a thousand records, which are made before anything is measured.
 //!
-//! Envelopes may be sent again and again. Spans may not: one that comes twice is a repeat, and is stored once. So
-//! plain ones get new ids written over the old ones. Compressed ones cannot; of those there are so many that the
-//! server has forgotten the first when it comes again.
+//! Envelopes may be sent again and again. Spans may not, because a repeated span is a duplicate and is stored once. So
+//! in uncompressed bodies, new ids are written over the old ones. Compressed ones cannot be changed; there are so many
+//! of them that the server has forgotten the first when it comes again.
 
 use crate::spans::SpanBatch;
 use bytes::Bytes;
@@ -10,11 +10,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
-/// Records of one body.
+/// The number of records in a body.
 pub(crate) const RECORDS: usize = 1000;
-/// Bodies of envelopes: enough that they are not all in the cache of the CPU.
+/// The number of bodies of envelopes, which is large enough that they are not all in the cache of the CPU.
 const ENVELOPES: usize = 32;
-/// Compressed bodies of spans: the server remembers a million identities, and a span has one or more.
+/// The number of compressed bodies of spans: the server remembers a million identities, and a span has one or more.
 const COMPRESSED_SPANS: usize = 1050;
 /// The compression level that exporters use.
 const GZIP: Compression = Compression::new(6);
@@ -49,7 +49,7 @@ pub(crate) enum Bodies {
 }
 
 impl Bodies {
-    /// NDJSON, about 400 bytes a line.
+    /// Returns bodies of NDJSON, with about 400 bytes for each line.
     pub(crate) fn envelopes(lines: &[u8], encoding: Encoding) -> anyhow::Result<Self> {
         let mut all = vec![Vec::new(); ENVELOPES];
         for (place, line) in lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -59,7 +59,7 @@ impl Bodies {
         Ok(Self::Same { all: all.collect::<anyhow::Result<_>>()?, next: 0 })
     }
 
-    /// `ExportTraceServiceRequest`, in gRPC's frame if that is asked for.
+    /// Returns bodies of `ExportTraceServiceRequest`, in gRPC frames if `framed` is true.
     pub(crate) fn spans(encoding: Encoding, framed: bool) -> anyhow::Result<Self> {
         let mut batch = SpanBatch::new(RECORDS)?;
         if encoding == Encoding::Plain {
@@ -84,12 +84,12 @@ impl Bodies {
     }
 }
 
-/// The lines of all bodies of envelopes.
+/// Returns the lines of all bodies of envelopes.
 pub(crate) fn lines() -> Vec<u8> {
     demo::lines(7, ENVELOPES * RECORDS)
 }
 
-/// A gRPC message: whether it is compressed, how long it is, and its bytes.
+/// Returns a gRPC message: a flag for compression, the length, and the bytes.
 pub(crate) fn frame(message: &[u8], compressed: bool) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     [&[u8::from(compressed)][..], &length.to_be_bytes(), message].concat()

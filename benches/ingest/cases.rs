@@ -8,7 +8,7 @@ use crate::server::Server;
 use serde_json::Value;
 use std::rc::Rc;
 
-/// The names of the ways in, as the server's status has them.
+/// The names of the receivers, as the server's status has them.
 pub(crate) const SOURCES: [&str; 2] = [ENVELOPES, SPANS];
 const ENVELOPES: &str = "envelopes";
 const SPANS: &str = "otlp_traces";
@@ -36,15 +36,15 @@ pub(crate) struct Case {
     way: Way,
     encoding: Encoding,
     pub(crate) bodies: Bodies,
-    /// The lines of the bodies, not compressed.
+    /// The uncompressed lines of the bodies.
     lines: Rc<[u8]>,
-    /// Records that were sent and answered.
+    /// The number of records that were sent and acknowledged.
     pub(crate) sent: u64,
     pub(crate) rounds: Vec<Round>,
 }
 
 impl Case {
-    /// The cases whose name holds a word.
+    /// Returns the cases whose name contains a word.
     pub(crate) fn all(word: &str) -> anyhow::Result<Vec<Self>> {
         let lines: Rc<[u8]> = bodies::lines().into();
         let wanted = CASES.into_iter().filter(|(name, ..)| name.contains(word));
@@ -60,7 +60,7 @@ impl Case {
         Ok(Self { name, way, encoding, bodies, lines: Rc::clone(lines), sent: 0, rounds: Vec::new() })
     }
 
-    /// The lines that are sent, if lines are sent.
+    /// Returns the lines, if the case sends lines.
     pub(crate) fn lines(&self) -> Option<&[u8]> {
         (self.way == Way::Envelopes).then_some(&self.lines)
     }
@@ -94,7 +94,7 @@ impl Case {
     }
 }
 
-/// A counter of all sources together.
+/// Returns the sum of a counter over all sources.
 pub(crate) fn total_of(status: &Value, name: &str) -> u64 {
     SOURCES.iter().filter_map(|source| status["sources"][source][name].as_u64()).sum()
 }

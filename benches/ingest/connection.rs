@@ -1,5 +1,5 @@
-//! Connections that are kept: HTTP/1.1 written by hand, and gRPC over `h2`. Both do as little as they can, so that
-//! what is measured is the server.
+//! Persistent connections: HTTP/1.1 written by hand, and gRPC over `h2`. Both do as little as possible, so that the
+//! server is what is measured.
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// The target of requests, and their headers.
 #[derive(Clone)]
 pub(crate) enum Target {
-    /// The head, up to the length of the body.
+    /// The head of the request, up to the length of the body.
     Http { address: SocketAddr, head: String },
     /// The path of the call, and the encoding of its messages.
     Grpc { address: SocketAddr, path: &'static str, encoding: &'static str },
@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer, which must be a yes.
+    /// Sends a request and waits for its response, which must be a success.
     pub(crate) async fn send(&mut self, body: Bytes) -> anyhow::Result<()> {
         match self {
             Self::Http { stream, head, buffer } => {

@@ -1,4 +1,4 @@
-//! The load: some connections, each with one request at a time.
+//! Generates the load: several connections, each with one request at a time.
 
 use crate::bodies::{Bodies, RECORDS};
 use crate::connection::{Connection, Target};
@@ -11,16 +11,16 @@ const CONNECTIONS: usize = 8;
 /// The rate at which to send.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// The next request follows the answer.
+    /// Each request follows the response to the one before.
     Top,
-    /// So many requests a second, due at fixed times whether or not answers come.
+    /// The number of requests per second, which are due at fixed times, whether or not responses arrive.
     Requests(f64),
 }
 
 /// The requests that were sent and acknowledged.
 pub(crate) struct Loaded {
     elapsed: Duration,
-    /// From when a request was due to its answer, sorted.
+    /// The durations from when a request was due to its response, sorted.
     times: Vec<Duration>,
 }
 
@@ -37,19 +37,19 @@ impl Loaded {
         (self.requests() * RECORDS) as f64
     }
 
-    /// Requests a second.
+    /// Returns the number of requests per second.
     pub(crate) fn rate(&self) -> f64 {
         self.requests() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The answer time that this share of requests did not exceed.
+    /// Returns the response time that this share of requests did not exceed.
     pub(crate) fn time(&self, share: f64) -> Duration {
         let place = (self.times.len() as f64 * share) as usize;
         self.times.get(place.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
     }
 }
 
-/// Sends for a while, then waits for the answers that are due.
+/// Sends for a while, then waits for the outstanding responses.
 pub(crate) async fn run(
     target: &Target,
     bodies: &mut Bodies,
@@ -80,7 +80,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// When a connection's request is due; they take turns.
+    /// Returns the time when a connection's request is due; the connections take turns.
     fn due(&self, connection: usize, request: usize) -> Instant {
         match self.pace {
             Pace::Top => Instant::now(),

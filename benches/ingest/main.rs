@@ -1,18 +1,18 @@
-//! The whole program under load: from a socket to an answer that means "on disk, synced".
+//! Measures the whole program under load: from a socket to a response that means "on disk, synced".
 //!
-//! `cargo bench --bench ingest [-- SECONDS [ROUNDS]] [CASE]` starts the real `faultline serve` on a directory of the real
-//! disk and sends it what senders send: NDJSON envelopes and OTLP spans, a thousand a request, plain and
-//! compressed. The sender is one thread of this process, and its CPU is counted apart. Each case first runs as
-//! fast as answers come (*top*), and until what came is flushed: that time and that CPU count too. Then it runs at half of
-//! the rate of the answers with a fixed schedule (*half*), where an answer's time counts from when its request was due.
-//! Cases take turns, and what is reported is the median of the rounds.
+//! `cargo bench --bench ingest [-- SECONDS [ROUNDS]] [CASE]` starts the real `faultline serve` on a directory of the
+//! real disk and sends it typical requests: NDJSON envelopes and OTLP spans, a thousand in each request, plain and
+//! compressed. The sender is one thread of this process, and its CPU time is counted separately. Each case first runs
+//! as fast as responses arrive (*top*), and until all records are flushed: that time and that CPU time count too. Then
+//! it runs at half of that rate with a fixed schedule (*half*), where a response time counts from when its request was
+//! due. Cases take turns, and the report has the medians of the rounds.
 //!
-//! The ratio is the server's CPU a line over that of `serde_json` parsing the same line into `Value` here, in the
-//! same round. A request that is not answered with a yes, and a count that does not agree with the server's own,
-//! ends the benchmark with an error.
+//! The ratio is the server's CPU time for a line over that of `serde_json` parsing the same line into `Value` here, in
+//! the same round. A request that fails, or a count that does not agree with the server's own, ends the benchmark with
+//! an error.
 //!
-//! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with ours. On a busy machine
-//! many short rounds tell more than few long ones.
+//! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with this one. On a busy machine,
+//! many short rounds are more informative than few long ones.
 
 mod bodies;
 mod cases;
@@ -36,13 +36,13 @@ use std::time::{Duration, Instant};
 const ROUNDS: f64 = 3.0;
 const SECONDS: f64 = 3.0;
 const STARTS: usize = 3;
-/// The time for which a WAL is filled that is then read back.
+/// The time for which a WAL is filled before it is read back.
 const REPLAYED: Duration = Duration::from_secs(8);
-/// Before the first round, so that it does not pay for the first touch of everything.
+/// The time of load before the first round, so that the first round does not include one-time costs.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 fn main() -> anyhow::Result<()> {
-    // Cargo passes flags of its own; a bare number and a bare word are ours.
+    // Cargo passes flags of its own; a bare number and a bare word are arguments of this benchmark.
     let given: Vec<String> = std::env::args().skip(1).filter(|given| !given.starts_with('-')).collect();
     let mut numbers = given.iter().filter_map(|given| given.parse::<f64>().ok());
     let (seconds, rounds) = (numbers.next().unwrap_or(SECONDS), numbers.next().unwrap_or(ROUNDS));
@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
     replay(&runtime, folder.path())
 }
 
-/// Our own program; and another one to compare it with, if the environment names one.
+/// Returns the program under test, and another one to compare it with if the environment names one.
 fn programs() -> impl Iterator<Item = PathBuf> {
     let other = std::env::var_os("FAULTLINE_AGAINST").map(PathBuf::from);
     [PathBuf::from(env!("CARGO_BIN_EXE_faultline"))].into_iter().chain(other)
@@ -103,7 +103,7 @@ impl Contender {
         Ok(Self { program, data: data.to_owned(), starts, server, idle, cases })
     }
 
-    /// Checks the counts, starts it again on what it has stored, and reports.
+    /// Checks the counts, restarts the server on its stored data, and reports.
     fn finish(self) -> anyhow::Result<()> {
         let Self { program, data, starts, server, idle, cases } = self;
         let status = check(&server, &cases)?;
@@ -121,7 +121,7 @@ impl Contender {
     }
 }
 
-/// Measures how fast a WAL is read back in which nothing is flushed.
+/// Measures how fast an unflushed WAL is read back.
 fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()> {
     let (program, data) = (PathBuf::from(env!("CARGO_BIN_EXE_faultline")), folder.join("replay"));
     let server = Server::start_unflushed(&program, &data)?;
@@ -139,11 +139,11 @@ fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()
 
 /// The result of one case in one round.
 struct Round {
-    /// Of `serde_json`, a record; envelopes only.
+    /// The CPU time of `serde_json` for a record; envelopes only.
     parsing: Option<f64>,
-    /// Of the server, a record, at the top rate.
+    /// The CPU time of the server for a record, at the top rate.
     server: f64,
-    /// Of this process, a record, at the top rate.
+    /// The CPU time of this process for a record, at the top rate.
     sender: f64,
     top: Loaded,
     /// The time that flushes took after the last response.
@@ -190,7 +190,7 @@ impl Bench<'_> {
     }
 }
 
-/// Seconds of CPU that `serde_json` takes for a line.
+/// Returns the CPU time in seconds that `serde_json` takes for a line.
 fn parse(body: &[u8]) -> anyhow::Result<f64> {
     let before = this_thread_cpu()?;
     let mut lines = 0_u32;
@@ -201,7 +201,7 @@ fn parse(body: &[u8]) -> anyhow::Result<f64> {
     Ok((this_thread_cpu()? - before).as_secs_f64() / f64::from(lines))
 }
 
-/// The server's own counters, which must agree with what was sent.
+/// Returns the server's own counters, which must agree with the sent records.
 fn check(server: &Server, cases: &[Case]) -> anyhow::Result<serde_json::Value> {
     let status = server.status()?;
     for source in cases::SOURCES {
@@ -216,7 +216,7 @@ fn check(server: &Server, cases: &[Case]) -> anyhow::Result<serde_json::Value> {
     Ok(status)
 }
 
-/// The time since a start, for whoever waits.
+/// Sleeps briefly, or fails if a wait has exceeded its limit.
 fn waited(since: Instant, limit: Duration, what: &str) -> anyhow::Result<()> {
     ensure!(since.elapsed() < limit, "{what} takes longer than {limit:?}");
     std::thread::sleep(Duration::from_millis(1));

@@ -1,9 +1,9 @@
-//! The CPU time and the memory of a process, from the kernel.
+//! Reads the CPU time and the memory of a process from the kernel.
 
 use anyhow::Context;
 use std::time::Duration;
 
-/// Linux counts CPU in hundredths of a second towards user space, whatever its own clock does.
+/// The unit in which Linux reports CPU time to user space, whatever the frequency of its own clock.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Resident memory in bytes.
@@ -13,7 +13,7 @@ pub(crate) struct Resident {
     pub(crate) highest: u64,
 }
 
-/// A process, by its folder in `/proc`.
+/// A process, identified by its folder in `/proc`.
 pub(crate) struct Process(String);
 
 impl Process {
@@ -25,10 +25,10 @@ impl Process {
         Self(format!("/proc/{pid}"))
     }
 
-    /// User and system time of all threads.
+    /// Returns the user and system time of all threads.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = self.read("stat")?;
-        // The name before the last bracket may hold anything.
+        // The name before the last bracket may contain any characters.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks: Result<Vec<u32>, _> = fields.skip(11).take(2).map(str::parse).collect();
         Ok(TICK * ticks?.iter().sum::<u32>())
@@ -44,7 +44,7 @@ impl Process {
         Ok(Resident { now: field("VmRSS:")?, highest: field("VmHWM:")? })
     }
 
-    /// Forgets the highest resident memory; where that is not allowed, it stays that of the whole run.
+    /// Resets the highest resident memory. Where that is not allowed, it remains that of the whole run.
     pub(crate) fn reset_peak(&self) {
         let _ = std::fs::write(format!("{}/clear_refs", self.0), "5");
     }
@@ -55,7 +55,7 @@ impl Process {
     }
 }
 
-/// The CPU of this thread, in nanoseconds: a pass of `serde_json` is too short for ticks.
+/// Returns the CPU time of this thread in nanoseconds, because a pass of `serde_json` is too short for ticks.
 pub(crate) fn this_thread_cpu() -> anyhow::Result<Duration> {
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).context(path)?;

@@ -19,9 +19,9 @@ pub(crate) fn head(program: &Path) {
 /// The medians of a case's rounds.
 pub(crate) struct Row {
     name: &'static str,
-    /// Records a second as fast as answers came,
+    /// The number of records per second, counted until they were acknowledged.
     answered: f64,
-    /// and with the time until they were flushed.
+    /// The number of records per second, counted until they were flushed.
     records: f64,
     server: f64,
     sender: f64,
@@ -86,7 +86,7 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
     );
 }
 
-/// Prints the size of the tables, against that of the lines that came in.
+/// Prints the size of the tables, compared with that of the lines that were sent.
 pub(crate) fn tables(status: &Value, cases: &[Case]) {
     let number = |path: &str| status.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let bytes: f64 =
@@ -116,7 +116,8 @@ pub(crate) fn replay(events: u64, took: Duration) {
     println!("replay: {events} events in {:.2} s, {rate:.2} M a second (target 1)", took.as_secs_f64());
 }
 
-/// The server's CPU against that of another program, round by round: what disturbs one mostly disturbs both.
+/// Prints the server's CPU time compared with that of another program, round by round, because a disturbance mostly
+/// affects both.
 pub(crate) fn compared(ours: &Case, other: &Case) {
     let rounds = ours.rounds.iter().zip(&other.rounds);
     let mut ratios: Vec<f64> = rounds.map(|(ours, other)| ours.server / other.server).collect();

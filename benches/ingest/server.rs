@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Server {
     child: Child,
     pub(crate) process: Process,
-    /// From the start of the process until it could be asked.
+    /// The time from the start of the process until it responds.
     pub(crate) took: Duration,
     endpoints: Value,
     /// The file with its stderr.
@@ -68,7 +68,7 @@ impl Server {
         Ok(self.endpoints[name].as_str().context("the listener is off")?.parse()?)
     }
 
-    /// Its counters.
+    /// Returns the counters of the server.
     pub(crate) fn status(&self) -> anyhow::Result<Value> {
         let mut stream = TcpStream::connect(self.address("web")?)?;
         stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
@@ -78,14 +78,14 @@ impl Server {
         Ok(serde_json::from_str(body)?)
     }
 
-    /// A server that cannot flush anything, because a file stands where its tables belong.
+    /// Starts a server that cannot flush anything, because there is a file where its tables belong.
     pub(crate) fn start_unflushed(program: &Path, data: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(data)?;
         std::fs::write(data.join("tables"), "in the way")?;
         Self::start(program, data)
     }
 
-    /// Waits until no more is unflushed than always may be, and says how long that took.
+    /// Waits until no more is unflushed than is usual, and returns how long that took.
     pub(crate) fn flushes(&self) -> anyhow::Result<Duration> {
         const MAY_WAIT: u64 = 32 << 20;
         let begin = Instant::now();
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// A count that it says just after it is ready: `replayed_events` or `stored_events`.
+    /// Returns a count that the server reports just after it is ready: `replayed_events` or `stored_events`.
     pub(crate) fn count_of_start(&self, name: &str) -> anyhow::Result<u64> {
         let begin = Instant::now();
         let said = loop {

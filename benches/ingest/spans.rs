@@ -1,7 +1,7 @@
-//! Spans of an MCP server: calls of tools, about 270 bytes each, one in five of which failed.
+//! Spans of an MCP server: tool calls of about 270 bytes, one in five of which failed.
 //!
-//! A batch is encoded once. Its ids are found in the bytes and written over for every request, which costs the
-//! sender far less than encoding would.
+//! A batch is encoded once. Its ids are located in the bytes and overwritten for every request, which costs the sender
+//! far less than encoding.
 
 use crate::bodies::frame;
 use anyhow::{Context, ensure};
@@ -25,16 +25,16 @@ const TOOLS: [&str; 8] = [
 ];
 /// The response of a tool whose span has no error.
 const HIDDEN: &str = r#"{"success":false,"error":{"code":"RATE_LIMIT_QUOTA_PAUSE","message":"quota of 60 a minute is used up"}}"#;
-/// No text holds these bytes.
+/// A marker for ids. UTF-8 text cannot contain these bytes.
 const TRACE_MARK: [u8; 8] = [0xF1, 0xA7, 0xF1, 0xA7, 0xF1, 0xA7, 0xF1, 0xA7];
 const SPAN_MARK: [u8; 8] = [0xF2, 0xA7, 0xF2, 0xA7, 0xF2, 0xA7, 0xF2, 0xA7];
 
 /// An encoded batch that is never the same twice.
 pub(crate) struct SpanBatch {
     bytes: Vec<u8>,
-    /// The offsets of ids.
+    /// The offsets of the ids.
     ids: Vec<usize>,
-    /// Makes the next id.
+    /// The source of the next id.
     counter: u64,
 }
 
@@ -44,19 +44,19 @@ impl SpanBatch {
         let ids: Vec<usize> =
             [TRACE_MARK, SPAN_MARK].iter().flat_map(|mark| memmem::find_iter(&bytes, mark)).collect();
         ensure!(ids.len() == 2 * spans, "{} ids found of {spans} spans", ids.len());
-        // Another run must not find its ids in what an earlier one has stored.
+        // A later run must not repeat ids that an earlier one has stored.
         let seed = jiff::Timestamp::now().as_nanosecond();
         Ok(Self { bytes, ids, counter: u64::try_from(seed).context("a time before 1970")? })
     }
 
-    /// The same batch in gRPC's frame.
+    /// Returns the same batch in a gRPC frame.
     pub(crate) fn framed(self) -> Self {
         let bytes = frame(&self.bytes, false);
         let moved = bytes.len() - self.bytes.len();
         Self { bytes, ids: self.ids.iter().map(|id| id + moved).collect(), ..self }
     }
 
-    /// The batch with new ids.
+    /// Returns the batch with new ids.
     pub(crate) fn next(&mut self) -> &[u8] {
         for &id in &self.ids {
             self.counter = self.counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -108,7 +108,8 @@ fn span(number: u64) -> Span {
     span
 }
 
-/// Of twenty spans two say that they failed, one with a code of its protocol, and one hides it.
+/// Marks failures: of twenty spans, two report a failure, one has an error code of its protocol, and one hides its
+/// failure.
 fn fail(span: &mut Span, number: u64) {
     let error = |message: &str| Some(Status { message: message.to_owned(), code: 2 });
     match number % 20 {

@@ -1,9 +1,9 @@
-//! A dozen questions of analysts and dashboards, over 20 million events: ours against `DuckDB` and `ClickHouse` (chdb) on
-//! the very same Parquet files, in one run, with the answers compared.
+//! Runs a dozen queries of analysts and dashboards over 20 million events: Faultline against `DuckDB` and `ClickHouse`
+//! (chdb) on the same Parquet files, in one run, and compares the results.
 //!
 //! `cargo bench --profile quick --bench query [-- EVENTS]` makes the table once (under `target/query-bench`, two weeks
-//! of generated traffic, flushed and merged as the server does it), and then starts `compare.py`, which asks all three
-//! in turn. The questions stand in `queries.toml`. Python and its packages go into a virtual environment of their own.
+//! of generated traffic, flushed and merged as the server does it), and then starts `compare.py`, which queries all
+//! three in turn. The queries are in `queries.toml`. Python and its packages are installed in a virtual environment.
 
 use anyhow::{Context, ensure};
 use arrow::buffer::Buffer;
@@ -24,11 +24,12 @@ use store::{DataDirectory, Table};
 const EVENTS: u64 = 20_000_000;
 const DAYS: i64 = 14;
 const DAY: i64 = 86_400_000_000;
-/// Traffic comes in pieces of ten minutes, so that all days are equally full.
+/// The duration of a piece of traffic, in microseconds. Traffic is made in pieces of ten minutes, so that all days are
+/// equally full.
 const PIECE: i64 = 600_000_000;
-/// Lines of a record of the log.
+/// The number of lines in a WAL record.
 const BATCH: usize = 1000;
-/// Bytes of the log that are flushed at once, as the server does.
+/// The number of bytes of the WAL that are flushed at once, as in the server.
 const CHUNK: usize = 32 << 20;
 
 #[allow(clippy::print_stdout)]
@@ -50,7 +51,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A virtual environment with the other two.
+/// Creates a virtual environment with the other two engines.
 fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     let environment = folder.join("python");
     let python = environment.join("bin/python");
@@ -66,7 +67,7 @@ fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// Two weeks of traffic, in the order it would have come, flushed and merged on the way.
+/// Makes two weeks of traffic in chronological order, and flushes and merges it on the way.
 fn make(data: &Path, events: u64) -> anyhow::Result<()> {
     let (directory, _lock) = DataDirectory::claim(data)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -92,7 +93,7 @@ fn options() -> DeltaOptions {
     DeltaOptions { retention: [Retention::default(); Table::ALL.len()], grace: Duration::ZERO, clock: now_us }
 }
 
-/// Makes records of the log out of lines.
+/// Builds records of the WAL from lines.
 struct Maker {
     classifier: Classifier,
     decoder: Arc<Decoder>,
@@ -121,7 +122,7 @@ impl Maker {
         })
     }
 
-    /// Lines until there are so many events in all.
+    /// Adds lines until there are `events` events in total.
     fn piece(&mut self, mut traffic: demo::Traffic, events: u64) -> anyhow::Result<()> {
         let mut line = Vec::new();
         while self.events < events {
