@@ -1,4 +1,5 @@
-//! The API behind the web page, and the page itself, as a browser and programs use them: one server for most of it.
+//! Tests of the API behind the web page, and of the page itself, as a browser and programs use them. Most share one
+//! server.
 
 mod schema;
 mod session;
@@ -18,7 +19,7 @@ fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], bod
     ask(server.address("web"), method, path, headers, body.as_bytes()).expect("an answer")
 }
 
-/// Gets an answer as JSON.
+/// Gets a JSON response.
 #[track_caller]
 fn get(server: &Server, path: &str) -> Value {
     let answer = server.get(&format!("/api/v1/{path}")).is(200);
@@ -27,7 +28,7 @@ fn get(server: &Server, path: &str) -> Value {
     answer.json()
 }
 
-/// The sum of a list of numbers.
+/// Returns the sum of a list of numbers.
 fn sum(list: &Value) -> i64 {
     list.as_array().expect("a list").iter().map(|number| number.as_i64().expect("a number")).sum()
 }
@@ -81,7 +82,7 @@ fn answers_fit_the_document(server: &Server) {
         let answer = server.get(&format!("{named}?{range}")).is(200).json();
         schema::check(&answer, schema, path).unwrap_or_else(|error| panic!("{error}"));
         asked += 1;
-        // All filters at once, each with a value that it can have.
+        // The request has all filters at once, each with a value that occurs.
         let query: Vec<String> = parameters.iter().filter_map(example).collect();
         if query.len() > 3 {
             let answer = server.get(&format!("{named}?{}", query.join("&"))).is(200).json();
@@ -103,7 +104,7 @@ fn answers_fit_the_document(server: &Server) {
     assert!(schema::check(&wrong, overview, "").is_err_and(|error| error.contains(".totals.errors")));
 }
 
-/// A parameter with a value that it can have.
+/// Returns a parameter with a value that occurs.
 fn example(parameter: &Value) -> Option<String> {
     let (name, schema) = (parameter["name"].as_str()?, &parameter["schema"]);
     if parameter["in"] == "path" || name == "cursor" {

@@ -1,11 +1,11 @@
-//! What `docs/architecture.md` says about the code, held by tests.
+//! Tests that hold the statements of `docs/architecture.md` about the code.
 
 use super::support::root;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Who may name whom. A crate that is not here may not exist; an edge that is not here may not either.
+/// The crates that each crate may depend on. No other crate and no other dependency between crates may exist.
 const ALLOWED: [(&str, &[&str]); 7] = [
     ("auth", &[]),
     ("classifier", &[]),
@@ -49,7 +49,7 @@ fn crates_name_only_those_they_may() {
     }
 }
 
-/// Versions stand in one place, so that they cannot drift apart.
+/// Versions are declared in one place, so that they cannot drift apart.
 #[test]
 fn members_take_their_versions_from_the_workspace() {
     for (name, manifest) in members() {
@@ -90,7 +90,7 @@ fn every_module_opens_with_what_it_is() {
     }
 }
 
-/// The pure core: decisions are functions of their arguments.
+/// The pure core, whose decisions are functions of their arguments.
 #[test]
 fn taxonomy_does_no_io_and_reads_no_clock() {
     const FORBIDDEN: [&str; 11] = [
@@ -127,7 +127,7 @@ fn files_and_names_stay_small_and_telling() {
     }
 }
 
-/// Only one folder knows OTLP on the wire.
+/// Only one folder handles OTLP messages.
 #[test]
 fn only_receivers_name_otlp() {
     for (path, text) in sources(&SOURCES) {
@@ -137,7 +137,7 @@ fn only_receivers_name_otlp() {
     }
 }
 
-/// Delta tables are an affair of the delta, and the delta touches no file but through the seam that tests can fail.
+/// Only the module `delta` handles Delta tables, and it accesses files only through `Disk`, which tests can make fail.
 #[test]
 fn only_the_delta_names_deltalake_and_it_names_no_file_system() {
     for (path, text) in sources(&SOURCES) {
@@ -148,8 +148,8 @@ fn only_the_delta_names_deltalake_and_it_names_no_file_system() {
     }
 }
 
-/// Words of a private vocabulary that must not come back as the name of a file or of a public type: the conventional word
-/// says more.
+/// Words of a private vocabulary that must not become the name of a file or of a public type again, because a
+/// conventional word says more.
 const UNCONVENTIONAL: [(&str, &str); 38] = [
     ("asked", "request"),
     ("asking", "query"),
@@ -191,7 +191,7 @@ const UNCONVENTIONAL: [(&str, &str); 38] = [
     ("weight", "size"),
 ];
 
-/// The words of a file or type name, in lower case: `ConnectionLimit` and `connection_limit` have two.
+/// Returns the words of a file or type name, in lower case: `ConnectionLimit` and `connection_limit` have two.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in name.chars() {
@@ -206,7 +206,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The names of the types of a file that other modules can see.
+/// Returns the names of the types of a file that other modules can see.
 fn public_types(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let declaration = line.trim_start().strip_prefix("pub")?;

@@ -1,6 +1,7 @@
-//! Backups of servers at work, and disasters after which they are needed.
+//! Backups of running servers, and disasters after which they are needed.
 //!
-//! The disasters that docs/operations.md goes through step by step: what is not here is in `durability` (a full disk, a kill, a
+//! These are the disasters that docs/operations.md describes step by step. Others are in `durability` (a full disk, a
+//! kill, a damaged WAL) and `delta` (a damaged newest commit).
 //! damaged log) and `delta` (a damaged newest commit).
 
 use super::durability::ledger::{Batch, Ledger};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server that does not get as far as to listen still asks for its addresses first.
+/// Options for free ports, because even a server that fails before it listens looks up its addresses first.
 const ON_FREE_PORTS: [&str; 5] = [
     "--listen-otlp-grpc=127.0.0.1:0",
     "--listen-otlp-http=127.0.0.1:0",
@@ -24,14 +25,14 @@ const ON_FREE_PORTS: [&str; 5] = [
     "--listen-flight=127.0.0.1:0",
 ];
 
-/// Small files that are merged, and a log of short segments, of which the first are soon let go.
+/// Options for small files that are merged, and a WAL of short segments, the first of which are soon released.
 const BUSY: [&str; 8] =
     ["--flush-bytes", "64KiB", "--flush-after", "100ms", "--vacuum-grace", "1h", "--wal-bytes", "4MiB"];
 
 /// The number of requests that are sent again after a restore.
 const RETRIES: usize = 20;
 
-/// A confirmation that is asked for.
+/// A request for a confirmation.
 const CONFIRM: &str = r#"{"service":"shop","success":false,"error":{"code":"CONFIRMATION_REQUIRED","message":"Confirm","details":{"confirmation_token":"conf_7Jq2LmX9aRt4"}}}"#;
 
 fn text(path: &Path) -> &str {
@@ -90,7 +91,7 @@ fn a_backup_of_a_busy_server_has_every_yes_once() {
     let ledger = ledger.as_of(&before);
     let server = Server::start_with(&folder, &BUSY);
     assert!(server.status()["flush"]["set_aside"].as_array().is_some_and(Vec::is_empty));
-    // Whoever has a key and no answer sends again; some of that is in the backup, and some is not.
+    // A sender with a key and no response sends again; some of these requests are in the backup, and some are not.
     for batch in ledger.to_retry().iter().take(RETRIES) {
         until_taken(&server, &ledger, batch);
     }
@@ -99,7 +100,7 @@ fn a_backup_of_a_busy_server_has_every_yes_once() {
     assert!(server.stop().success());
     ledger.check(&data_dir);
     check(&data_dir).ends_with(0);
-    // Backups share files, and what happened to the restored one is nothing to them.
+    // Backups share files, so changes to the restored directory must not affect them.
     check(&backups[0]).ends_with(0);
 }
 
@@ -122,7 +123,7 @@ fn tokens_can_be_followed_across_a_restore() {
     assert!(hashes[0].is_string() && hashes[0] == hashes[1], "{hashes:?}");
 }
 
-/// A stopped server's directory, with rows in its tables.
+/// Returns the directory of a stopped server, with rows in its tables.
 fn stopped(folder: &Folder) -> (PathBuf, Ledger) {
     let server = Server::start(folder);
     let (data_dir, ledger) = (server.data_dir().to_owned(), Ledger::default());
@@ -133,7 +134,7 @@ fn stopped(folder: &Folder) -> (PathBuf, Ledger) {
     (data_dir, ledger)
 }
 
-/// Every file below a folder with its bytes.
+/// Returns every file below a folder with its bytes.
 fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -174,7 +175,7 @@ fn nothing_is_overwritten() {
     ledger.check(&to);
 }
 
-/// The files of a table's rows.
+/// Returns the files of a table's rows.
 fn data_files(data_dir: &Path) -> Vec<PathBuf> {
     let files = content(&data_dir.join("tables/events")).into_iter().map(|(path, _)| path);
     files.filter(|path| text(path).contains("date=") && text(path).ends_with(".parquet")).collect()
@@ -281,7 +282,7 @@ fn an_unfinished_restore_is_nobodys_data_directory() {
         fs::remove_dir_all(&data_dir).expect("the next one");
     }
     assert!(phases.0 >= 1 && phases.1 >= 2, "{phases:?}");
-    // What an earlier version left: no marker, and nothing in its place.
+    // This is the state that an earlier version left: no marker, and nothing in its place.
     fs::create_dir_all(data_dir.join("unfinished-backup/wal")).expect("a folder");
     let serve = [&["serve", "--data-dir", text(&data_dir)], &ON_FREE_PORTS[..]].concat();
     let run = faultline(&serve).ends_with(3);
@@ -292,7 +293,7 @@ fn an_unfinished_restore_is_nobodys_data_directory() {
     assert!(server.stop().success());
 }
 
-/// Guarantee: one that has everything and is not in its place is not mixed with another backup.
+/// Guarantee: an attempt that has copied everything, but not moved it into place, is not mixed with another backup.
 #[test]
 fn two_restores_are_not_mixed() {
     let folder = Folder::new();
@@ -308,7 +309,7 @@ fn two_restores_are_not_mixed() {
     ledger.check(&data_dir);
 }
 
-/// Sends until it is taken: a log that was full when it was copied makes room first.
+/// Sends until the request is accepted: a WAL that was full when it was copied makes room first.
 #[track_caller]
 fn until_taken(server: &Server, ledger: &Ledger, batch: &Batch) {
     let began = Instant::now();
@@ -318,7 +319,7 @@ fn until_taken(server: &Server, ledger: &Ledger, batch: &Batch) {
     }
 }
 
-/// A restore that is killed before its Nth system call of a name; false when it made fewer.
+/// Runs a restore that is killed before its Nth call of a system call. Returns false when it makes fewer calls.
 fn killed_restore(from: &Path, data_dir: &Path, call: &str, when: u32) -> bool {
     let mut restore = strace(call, &format!("signal=KILL:when={when}"));
     restore.arg(env!("CARGO_BIN_EXE_faultline")).args(["restore", text(from), "--data-dir", text(data_dir)]);

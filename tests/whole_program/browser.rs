@@ -12,13 +12,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// A browser starts slowly on a busy machine.
+/// The time that a browser may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The page that tries everything that reaches another origin, at every endpoint it is given.
+/// The page that tries everything that can reach another origin, at every endpoint that it is given.
 const PAGE: &str = include_str!("browser/page.html");
 
-/// Serves the page, and takes its report.
+/// Serves the page, and receives its report.
 struct Pages {
     address: SocketAddr,
     reports: Receiver<Value>,
@@ -72,7 +72,7 @@ fn answer(mut stream: TcpStream, page: &str, reports: &Sender<Value>) -> Option<
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).ok()
 }
 
-/// A browser without a window, ended with its value.
+/// A browser without a window, which ends when it is dropped.
 struct Browser {
     child: Child,
     _profile: Folder,
@@ -99,7 +99,7 @@ impl Browser {
     #[track_caller]
     fn open(url: &str) -> Self {
         let profile = Folder::new();
-        // A port, so that it stays until it is ended.
+        // The debugging port keeps the browser running until it is ended.
         let child =
             Self::command(&profile).arg("--remote-debugging-port=0").arg(url).stdout(Stdio::null()).spawn();
         Self {
@@ -193,7 +193,7 @@ fn a_page_of_another_origin_can_do_nothing() {
 fn a_page_of_a_listed_origin_can_send_and_read() {
     let folder = Folder::new();
     let mut server = Server::start(&folder);
-    // Ports that stay, so that the plan can be made before the server that it is for.
+    // The ports are fixed in advance, so that the plan can be made before the server starts.
     let listeners = ["otlp_http", "web", "otlp_grpc", "flight"];
     let addresses = listeners.map(|name| server.address(name).to_string());
     let pages = Pages::start(&plan(&server));

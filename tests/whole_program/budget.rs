@@ -1,16 +1,16 @@
-//! `--service-budget`: one noisy service beside a quiet one. Past its budget, what is alike shares a row that says how many
-//! it represents; whatever is counted stays right, and the quiet one notices nothing.
+//! `--service-budget`: one noisy service beside a quiet one. Beyond its budget, similar events share a row that states
+//! how many it represents; all counts stay right, and the quiet service is not affected.
 
 use super::server::{Server, ask};
 use super::support::{Folder, HIDDEN, OPEN, faultline, lines};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// The budget of `noisy` for a second, and the burst that it can save up.
+/// The budget of `noisy` per second, and the burst that it can save up.
 const BUDGET: u64 = 10;
 const BURST: u64 = 10 * BUDGET;
 
-/// The rows of a query.
+/// Returns the rows of a query.
 #[track_caller]
 fn asked(server: &Server, query: &str) -> Vec<Value> {
     let headers = [("Content-Type", "text/plain")];
@@ -18,7 +18,7 @@ fn asked(server: &Server, query: &str) -> Vec<Value> {
     answer.expect("an answer").is(200).json()["rows"].as_array().expect("rows").clone()
 }
 
-/// Events and rows of a service, of each kind of source, by SQL.
+/// Returns the events and rows of a service, for each kind of source, by SQL.
 #[track_caller]
 fn stored(server: &Server, service: &str) -> (u64, u64) {
     let query = format!(
@@ -28,28 +28,28 @@ fn stored(server: &Server, service: &str) -> (u64, u64) {
     (row["events"].as_u64().expect("a sum"), row["rows"].as_u64().expect("a count"))
 }
 
-/// The value of a series.
+/// Returns the value of a series.
 fn metric(server: &Server, series: &str) -> f64 {
     let text = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
     let of_series = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse::<f64>().ok();
     text.lines().find_map(of_series).unwrap_or_else(|| panic!("{series} is not exported"))
 }
 
-/// The sum of a metric over a service.
+/// Returns the sum of a metric over a service.
 fn metric_of(server: &Server, metric: &str, service: &str) -> f64 {
     let text = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
     let of_service = |line: &&str| line.starts_with(&format!("{metric}{{service=\"{service}\""));
     text.lines().filter(of_service).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// Two sorts of failures of a service, by turns.
+/// Returns failures of a service, of two alternating sorts.
 fn failures(service: &str, count: usize) -> String {
     let of_service = |line: &str| line.replace("\"orders\"", &format!("\"{service}\""));
     let sorts = [of_service(HIDDEN), of_service(OPEN)];
     lines(&sorts.iter().map(String::as_str).cycle().take(count).collect::<Vec<_>>())
 }
 
-/// Failed spans of a service; each has an identity of its own.
+/// Returns failed spans of a service, each with an identity of its own.
 fn spans(service: &str, numbers: std::ops::Range<u64>) -> Value {
     let now = jiff::Timestamp::now().as_nanosecond();
     let span = |number: u64| {
@@ -96,7 +96,7 @@ fn a_noisy_service_does_not_starve_a_quiet_one() {
     let sent = (requests * each) as u64 + 500;
     let (events, rows) = stored(&server, "noisy");
     assert_eq!(events, sent);
-    // Two sorts in each request, spans are a third, and a minute may end in between.
+    // Each request has two sorts, spans are a third, and a minute may end in between.
     let most = BURST + BUDGET * seconds + 4 * (requests as u64 + 1);
     assert!((BURST..=most).contains(&rows), "{rows} rows, at most {most}");
     assert_eq!(stored(&server, "quiet"), (requests as u64 + 10, requests as u64 + 10));
@@ -119,7 +119,7 @@ fn a_noisy_service_does_not_starve_a_quiet_one() {
     let over_budget = |source: &str| sources[source]["over_budget"].as_f64().expect("a count");
     assert_eq!(over_budget("envelopes") + over_budget("otlp_traces"), folded);
 
-    // From the log, then from the tables.
+    // The first repeat is recognised from the WAL, the second from the tables.
     server.kill();
     for _ in 0..2 {
         let server = serve();

@@ -1,8 +1,8 @@
 //! No secret is stored, logged or exported: a secret of each known kind in each field that senders can fill,
 //! and then a search through every byte that the server left behind.
 //!
-//! Each secret is another one, so that a leak says where it came from; and each stands between two harmless
-//! words, most of which must be found: redaction that eats everything would pass the search as well.
+//! Each secret is different, so that a leak shows its origin. Each is between two harmless words, most of which must be
+//! found: redaction that removes everything would otherwise pass the search as well.
 
 mod envelopes;
 mod secrets;
@@ -14,7 +14,7 @@ use secrets::Canaries;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Every byte of every file of a folder. The log makes its files ahead of time, so they end with zeros.
+/// Returns every byte of every file of a folder, without trailing zeros, because the WAL preallocates its files.
 fn bytes_of(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
@@ -31,7 +31,7 @@ fn bytes_of(folder: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Those of many words that stand in some bytes, in one pass for each length that words have.
+/// Returns the words that occur in some bytes, in one pass for each length of word.
 fn found_in<'w>(bytes: &[u8], words: &'w [(String, String)]) -> HashSet<&'w (String, String)> {
     let mut by_length: HashMap<usize, HashMap<&[u8], &(String, String)>> = HashMap::new();
     for word in words {
@@ -77,7 +77,7 @@ fn check(send: impl FnOnce(&Server, &Folder, &mut Canaries)) {
     assert!(lost.is_empty(), "{} of {} are gone: {lost:?}", lost.len(), canaries.neighbours.len());
 }
 
-/// Envelopes: every field of replies, lines that cannot be read or hold nothing, heads of requests.
+/// Sends secrets in envelopes: every field of replies, lines that cannot be read or hold nothing, heads of requests.
 #[test]
 fn no_secret_of_an_envelope_is_kept() {
     check(|server, _, canaries| {
@@ -87,7 +87,8 @@ fn no_secret_of_an_envelope_is_kept() {
     });
 }
 
-/// Spans and log records: every field that OTLP has, read or not, in protobuf and JSON, well formed or not.
+/// Sends secrets in spans and log records: every field that OTLP has, read or not, in protobuf and JSON, well formed or
+/// not.
 #[test]
 fn no_secret_of_telemetry_is_kept() {
     check(|server, folder, canaries| {

@@ -1,4 +1,4 @@
-//! `faultline classify`: what comes out of which input, what is said about the rest, and the exit codes.
+//! Tests of `faultline classify`: its output for each input, its notes about the rest, and its exit codes.
 
 use super::support::{
     Folder, HIDDEN, NOTHING, OPEN, UNREADABLE, WORKED, command, faultline, lines, with_stdin,
@@ -38,7 +38,7 @@ fn packed_files_are_known_by_their_bytes_and_not_by_their_names() {
     let folder = Folder::new();
     let text = lines(&[HIDDEN, OPEN]);
     let (first, second) = text.as_bytes().split_at(text.len() / 3);
-    // Parts that were packed apart are one file, and a zstd file may start with a frame to skip.
+    // Concatenated parts are one file, and a zstd file may start with a skippable frame.
     let skipped = [&[0x53, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], &*zstd(text.as_bytes())].concat();
     let expected = faultline(&["classify", &folder.file("plain", &text)]).ends_with(0);
     for (name, bytes) in [
@@ -167,7 +167,7 @@ fn a_bomb_costs_no_memory() {
         let binary = env!("CARGO_BIN_EXE_faultline");
         std::process::Command::new("sh").args(["-c", &command, binary, file]).output().unwrap()
     };
-    // What the program itself takes depends on how it was built.
+    // The memory of the program itself depends on the build.
     let small = folder.file("small", OPEN);
     let enough = (64..2048).step_by(32).find(|limit| limited(*limit, &small).status.success());
     let output = limited(enough.expect("it runs in two gibibytes") + 64, &file);
@@ -183,7 +183,7 @@ fn input_of_which_nothing_can_be_read_ends_with_2_and_no_input_with_0() {
     with_stdin(&["classify"], &[0xff; 4000]).ends_with(2);
     with_stdin(&["classify"], b"").ends_with(0);
     with_stdin(&["classify"], b"\n\n").ends_with(0);
-    // Readable, though there is nothing of ours in it.
+    // The input is readable, but contains no failures.
     with_stdin(&["classify"], lines(&[UNREADABLE, NOTHING]).as_bytes()).ends_with(0);
     with_stdin(&["classify", "--summary"], UNREADABLE.as_bytes()).ends_with(2);
 }
@@ -255,7 +255,7 @@ fn top_bounds_the_tables_and_belongs_to_the_summary() {
     assert!(run.err.contains("--summary"), "{}", run.err);
 }
 
-/// Scenario: a live log. What one line yields is there before the next one is written.
+/// Scenario: a live log. The events of one line are there before the next line is written.
 #[test]
 fn a_live_source_is_followed() {
     let mut child = command(&["classify", "--quiet"]).spawn().unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 const HEADER: &str =
     "dialect,code,name,canonical,category,severity,retryable,recovery,http_status,description";
 
-/// Reads CSV as RFC 4180 has it.
+/// Parses CSV according to RFC 4180.
 fn records(csv: &str) -> Vec<Vec<String>> {
     let mut records = vec![vec![String::new()]];
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! `docs/codes.md` is generated from the registry, and stale when it is not what the registry says.
+//! Tests that `docs/codes.md` is up to date: it is generated from the registry.
 
 use super::support::{check_expected, in_root};
 

@@ -1,4 +1,4 @@
-//! `faultline completions`: scripts that know the commands, and that their shell can read.
+//! `faultline completions`: shell scripts that know the commands.
 
 use super::support::{Folder, faultline};
 use std::process::Command;
@@ -22,7 +22,7 @@ fn bash_can_read_its_script() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The script does what it is for: it knows how a command, and a dialect, goes on.
+/// The script works: it completes a command and a dialect.
 #[test]
 fn bash_completes_words() {
     let folder = Folder::new();

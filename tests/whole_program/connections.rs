@@ -1,4 +1,5 @@
-//! Connections: no address takes them all, none is held for nothing, and probes are answered when all are taken.
+//! Limits on connections: no address can take them all, idle ones are closed, and probes are answered when all are
+//! taken.
 
 use super::server::{Answer, Server, ask};
 use super::support::{Folder, OPEN};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Opens connections that have begun to ask for something.
+/// Opens connections with an incomplete request.
 fn hold(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     let open = |_| {
         let mut stream = TcpStream::connect(address).expect("a connection");
@@ -20,7 +21,7 @@ fn hold(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-/// Asks from another address of this machine, and returns the status; 0 when the connection is closed.
+/// Sends a request from another address of this machine. Returns the status, or 0 when the connection is closed.
 fn status_from(source: &str, url: &str) -> u16 {
     let output = Command::new("curl")
         .args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--max-time", "10"])
@@ -80,7 +81,7 @@ fn one_address_does_not_take_all_connections() {
     drop(held);
     until("places are free again", || probe("/api/v1/status").status == 200);
 
-    // There is nothing to probe on the other listeners: what is too much is closed.
+    // The other listeners have no probes, so they close excess connections.
     let held = hold(http, 15);
     let refused = || {
         let closed = TcpStream::connect(http).and_then(|mut stream| stream.read(&mut [0]));
@@ -115,7 +116,7 @@ fn curl_that_waits(source: &str, address: SocketAddr) -> Held {
     let url = format!("http://{address}/api/v1/tail");
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--no-buffer", "--interface", source, &url]).stdout(std::process::Stdio::null());
-    // Whoever asks whether all are taken may have had the last one for a moment.
+    // The connection that checked whether all are taken may have had the last one for a moment.
     curl.args(["--retry", "100", "--retry-delay", "1"]);
     Held(curl.spawn().expect("curl"))
 }
@@ -163,7 +164,7 @@ fn idle_connections_end_and_postgres_has_bounds_of_its_own() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(series));
         assert!(line.is_some_and(|count| count != "0"), "{series}: {line:?}");
     }
-    // Their sessions end by themselves, and make room.
+    // Their sessions end by themselves, and free their places.
     until("idle sessions end", || third().is_empty());
     let mut first = sessions.remove(0);
     first.stdin.take().expect("stdin").write_all(b"SELECT 1;\n").expect("a statement");

@@ -1,7 +1,7 @@
-//! The corpus: `tests/corpus/*.ndjson`, and what `faultline classify` makes of each file.
+//! The corpus: `tests/corpus/*.ndjson`, and the output of `faultline classify` for each file.
 //!
-//! `expected/NAME.ndjson` holds the events, `expected/NAME.notes` what is said on stderr. After a change that
-//! is meant to change them, run `tests/update-expected` and read the difference.
+//! `expected/NAME.ndjson` holds the events, `expected/NAME.notes` the notes on stderr. After a change that is meant to
+//! change them, run `tests/update-expected` and read the difference.
 
 use super::support::{check_expected, in_root, root};
 use std::fs;

@@ -2,10 +2,10 @@
 //!
 //! | file | proves |
 //! |---|---|
-//! | `fresh` | the committed JSON is what the sources say; the command writes it |
-//! | `lint` | what Grafana's own linter asks for, and what we ask for besides |
-//! | `schema` | Grafana's published schema, and what is provisioned |
-//! | `live` | every query of every panel, asked of a real Prometheus and of the PostgreSQL door |
+//! | `fresh` | the committed JSON is generated from the sources; the command writes it |
+//! | `lint` | the rules of Grafana's own linter, and additional ones |
+//! | `schema` | Grafana's published schema, and the provisioned files |
+//! | `live` | every query of every panel, sent to a real Prometheus and to the PostgreSQL endpoint |
 //! | `filled` | how Grafana fills in a query before it sends it |
 
 mod filled;
@@ -38,7 +38,7 @@ fn file(name: &str) -> String {
     format!("dashboards/grafana/{name}.json")
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 #[track_caller]
 fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
@@ -51,7 +51,7 @@ fn text(value: &Value) -> &str {
 }
 
 impl Dashboard {
-    /// Its panels, without the headings.
+    /// Returns the panels of a dashboard, without the headings.
     fn panels(&self) -> impl Iterator<Item = &Value> {
         list(&self.json["panels"]).iter().filter(|panel| panel["type"] != "row")
     }
@@ -60,7 +60,7 @@ impl Dashboard {
         list(&self.json["templating"]["list"])
     }
 
-    /// Every text of a query: of panels, of variables and of annotations, with whose it is.
+    /// Returns every text of a query, of panels, variables and annotations, with the name of its owner.
     fn queries(&self) -> Vec<(String, &str)> {
         let mut queries = Vec::new();
         for panel in self.panels() {

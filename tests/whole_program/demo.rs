@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long something may take on a busy machine.
+/// A timeout for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The ten categories, all of which the world has.
+/// The ten categories, all of which occur in the demo.
 const CATEGORIES: i64 = 10;
 
 fn start(folder: &Folder, arguments: &[&str]) -> Server {
@@ -18,7 +18,7 @@ fn start(folder: &Folder, arguments: &[&str]) -> Server {
     server
 }
 
-/// The only number of the only row.
+/// Returns the only number of the only row.
 #[track_caller]
 fn number(server: &Server, query: &str) -> i64 {
     let rows = rows(server, query);
@@ -28,7 +28,7 @@ fn number(server: &Server, query: &str) -> i64 {
     value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{query}: {row}"))
 }
 
-/// Waits until a query says at least this much.
+/// Waits until the result of a query is at least this large.
 #[track_caller]
 fn wait_for(server: &Server, query: &str, at_least: i64) {
     let began = Instant::now();
@@ -38,7 +38,7 @@ fn wait_for(server: &Server, query: &str, at_least: i64) {
     }
 }
 
-/// Waits until each receiver has taken live records.
+/// Waits until each receiver has accepted live records.
 #[track_caller]
 fn wait_for_live_traffic(server: &Server) {
     let began = Instant::now();
@@ -53,7 +53,7 @@ fn wait_for_live_traffic(server: &Server) {
     }
 }
 
-/// The sum of a metric over all of its series.
+/// Returns the sum of a metric over all of its series.
 fn metric(server: &Server, name: &str) -> f64 {
     let text = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
     let series = text.lines().filter(|line| line.starts_with(name));
@@ -83,7 +83,7 @@ fn the_world_is_there_and_is_not_loaded_twice() {
 
     let server = start(&folder, &["--history", "90m", "--rate", "1"]);
     assert_eq!(number(&server, &before), calls, "nothing before {cut} is loaded again");
-    // Less than a minute's worth of the history.
+    // This is less than the history of one minute.
     let added = number(&server, CALLS) - all_calls;
     assert!((0..9_000).contains(&added), "{added}");
     let counted = metric(&server, "faultline_requests_total");
@@ -148,7 +148,7 @@ fn a_directory_with_other_data_is_refused() {
     assert!(!data_dir.join("demo.json").exists());
 }
 
-/// Guarantee: mistakes in the demo's own flags are told before anything is begun.
+/// Guarantee: mistakes in the demo's own flags are reported before anything is started.
 #[test]
 fn wrong_flags_are_refused() {
     assert!(faultline(&["demo", "--rate", "0"]).ends_with(2).err.contains("0.01"));

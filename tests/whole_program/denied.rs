@@ -1,4 +1,4 @@
-//! What no door may do: one corpus of statements, `tests/corpus/denied.sql`, against all of them.
+//! Statements that every endpoint must reject: one corpus, `tests/corpus/denied.sql`, against all of them.
 
 use super::http_sql::{ask, rows};
 use super::otlp::client::python;
@@ -8,10 +8,10 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
-/// Limits that an endless statement reaches soon.
+/// Options with limits that an endless statement reaches soon.
 pub(crate) const SHORT: [&str; 4] = ["--query-time", "2s", "--query-memory", "64MiB"];
 
-/// The statements, each with the codes that are right answers to it.
+/// Returns the statements, each with its acceptable error codes.
 pub(crate) fn corpus() -> Vec<(Vec<String>, String)> {
     let text = std::fs::read_to_string(root().join("tests/corpus/denied.sql")).expect("the corpus");
     let statements: Vec<_> = text
@@ -49,7 +49,7 @@ fn nothing_is_allowed_over_http() {
     assert!(server.stop().success());
 }
 
-/// No file where a statement wanted one, and not much memory gone.
+/// Checks that no statement has written a file, and that memory has grown little.
 #[track_caller]
 pub(crate) fn assert_unharmed(server: &Server, folder: &Folder) {
     for name in ["stolen.csv", "stolen.parquet", "x.csv", "mine"] {

@@ -1,13 +1,13 @@
-//! The files of `deploy/`, as far as they can be held without a container engine, a cluster or systemd itself.
+//! Tests of the files in `deploy/`, as far as is possible without a container engine, a cluster or systemd itself.
 //!
 //! | file | proves |
 //! |---|---|
-//! | `names` | variables, flags and settings that are named exist; settings files are without a mistake |
+//! | `names` | the variables, flags and settings that are named exist; settings files have no mistakes |
 //! | `systemd` | the unit is well formed and tight, and the server needs no system call that it forbids |
 //! | `containers` | the image has what it is built from; compose names images, ports and paths that exist; its secrets work |
 //! | `kubernetes` | the manifests fit their schemas and each other; the rules are those of `dashboards/` |
 //! | `packages` | the packages of a release can be installed, and what they bring starts |
-//! | `senders` | what the configured collectors send is taken |
+//! | `senders` | the requests of the configured collectors are accepted |
 //!
 //! Needs systemd-analyze, strace, promtool, amtool, dpkg, binutils and the Python clients: a test that lacks one says so and fails.
 
@@ -24,17 +24,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The listeners by their names in the settings, with the ports that they have by default.
+/// The listeners by their names in the settings, with their default ports.
 const PORTS: [(&str, u64); 5] =
     [("otlp_grpc", 4317), ("otlp_http", 4318), ("postgres", 5433), ("web", 7070), ("flight", 8815)];
 
-/// A file of the repository.
+/// Returns a file of the repository.
 #[track_caller]
 fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The documents of a YAML file.
+/// Returns the documents of a YAML file.
 #[track_caller]
 fn yaml(file: &str) -> Vec<Value> {
     let path = root().join(file);
@@ -48,7 +48,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
             match entry.path() {
-                // What make-secrets has made is nobody's business.
+                // The output of make-secrets is ignored.
                 path if path.is_dir() && !path.ends_with("compose/secrets") => folders.push(path),
                 path if path.is_file() => files.push(path),
                 _ => {}
@@ -59,7 +59,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a tool, which has to be content, and returns what it said.
+/// Runs a tool, which must succeed, and returns its output.
 #[track_caller]
 fn tool(program: &str, arguments: &[&str], folder: &Path) -> String {
     let output = Command::new(program).args(arguments).current_dir(folder).output();
@@ -69,7 +69,7 @@ fn tool(program: &str, arguments: &[&str], folder: &Path) -> String {
     said.into_owned()
 }
 
-/// The strings of a list.
+/// Returns the strings of a list.
 fn strings(list: &Value) -> Vec<&str> {
     list.as_array().map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Checks a value against a schema; what does not fit is named with its place.
+/// Checks a value against a schema, and names the location of each mismatch.
 pub(super) fn check(value: &Value, schema: &Value, place: &str) -> Result<(), String> {
     if let Some(choices) = schema["anyOf"].as_array() {
         let errors: Vec<String> =

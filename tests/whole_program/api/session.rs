@@ -26,7 +26,7 @@ fn sign_in(server: &Server, token: &str) -> Answer {
     )
 }
 
-/// The cookie that an answer sets, as a browser sends it back.
+/// Returns the cookie that a response sets, as a browser sends it back.
 #[track_caller]
 fn cookie(answer: &Answer) -> String {
     let cookie = answer.header("set-cookie").expect("a cookie");
@@ -104,7 +104,7 @@ fn a_browser_signs_in_and_out() {
         assert_eq!(denied.json()["error"]["code"], "csrf");
     }
     with_cookie("POST", "/api/v1/sql", Some(&csrf), SQL).is(200);
-    // Elsewhere a cookie is nothing, and a cookie that somebody made up is none.
+    // Other endpoints ignore the cookie, and an invented cookie is ignored everywhere.
     let headers =
         [("Cookie", cookie.as_str()), ("X-CSRF-Token", &csrf), ("Content-Type", "application/x-ndjson")];
     server.post("/v1/envelopes", &headers, b"{}\n").is(401);

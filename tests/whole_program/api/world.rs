@@ -1,16 +1,16 @@
-//! A small world with something of everything, at known times: what the tests of the API ask about.
+//! A small world with some of everything, at known times, which the tests of the API query.
 
 use super::super::server::Server;
 use super::super::support::Folder;
 use serde_json::{Value, json};
 
-/// Texts that a page, a statement or a terminal would act on.
+/// Texts that a page, a statement or a terminal would interpret.
 pub(super) const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>'); DROP TABLE events; --\u{1b}[2J\u{1b}]0;x\u{7}\"\\";
 
-/// The range that everything but the hostile event lies in.
+/// The time range of all events except the hostile one.
 pub(super) const RANGE: &str = "from=2026-11-10T00:00:00Z&to=2026-11-11T00:00:00Z";
 
-/// A server with the world in it.
+/// Starts a server with the world in it.
 pub(super) fn start(folder: &Folder, arguments: &[&str]) -> Server {
     let server = Server::start_with(folder, arguments);
     let text: String = records().iter().map(|record| format!("{record}\n")).collect();
@@ -33,7 +33,7 @@ fn failure(time: &str, service: &str, client: &str, code: &str, details: &Value)
 
 fn records() -> Vec<Value> {
     let mut records = Vec::new();
-    // Calls that work, every quarter of an hour.
+    // Calls that succeed, every quarter of an hour.
     for quarter in 0..96 {
         let time = at(&format!("{:02}:{:02}:01", quarter / 4, quarter % 4 * 15));
         records.push(json!({
@@ -41,15 +41,15 @@ fn records() -> Vec<Value> {
             "response": {"jsonrpc": "2.0", "id": quarter, "result": {"content": [], "isError": false}},
         }));
     }
-    // A client that tries again and again, in vain.
+    // A client that retries again and again, in vain.
     for second in 0..5 {
         records.push(failure(&format!("09:00:0{second}"), "walls", "ada", "NOT_FOUND_RESOURCE", &json!({})));
     }
-    // The same failure four days before: the group has come back.
+    // The same failure four days before, so that the group has regressed.
     let mut earlier = failure("09:00:00", "walls", "ada", "NOT_FOUND_RESOURCE", &json!({}));
     earlier["ts"] = json!("2026-11-06T09:00:00Z");
     records.push(earlier);
-    // A failure that its protocol calls a success.
+    // A failure that its protocol reports as a success.
     let hidden = json!({"success": false, "error": {"code": "RATE_LIMIT_QUOTA_PAUSE", "message": "Quota pause threshold reached",
         "details": {"metric": "litres_per_day", "current": 97, "pause_threshold": 90, "hard_stop_threshold": 100,
             "confirmation_token": "conf_quota_1"}}});
@@ -64,7 +64,7 @@ fn records() -> Vec<Value> {
         json!({"operation": "wipe", "danger_level": "dangerous", "confirmation_token": "conf_wipe_1"});
     records.push(failure("11:05:00", "walls", "cleo", "CONFIRMATION_REQUIRED", &confirmation));
     records.push(json!({"event": "TOKEN_VALIDATED", "ts": at("11:06:00"), "service": "walls", "confirmation_token": "conf_wipe_1"}));
-    // Every field that a sender chooses, outside of the range.
+    // Every field that a sender chooses is hostile, outside of the range.
     records.push(json!({
         "ts": "2026-11-12T00:00:00Z", "service": HOSTILE, "environment": HOSTILE, "user": HOSTILE, "operation": HOSTILE,
         "request_id": HOSTILE, "session_id": HOSTILE, "version": HOSTILE, "extra": {HOSTILE: HOSTILE},

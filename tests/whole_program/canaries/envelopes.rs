@@ -5,7 +5,8 @@ use crate::whole_program::server::{Server, ask};
 use crate::whole_program::support::OPEN;
 use serde_json::{Value, json};
 
-/// A field, how a record carries a text in it, and whether the words around a secret must be stored.
+/// A field: its name, a record that carries a text in it, and a flag for whether the words around a secret must be
+/// stored.
 type Field = (&'static str, fn(&str) -> Value, bool);
 
 fn failure(more: Value) -> Value {
@@ -42,7 +43,7 @@ const FIELDS: [Field; 29] = [
     ("request_id", |text| failure(json!({"request_id": text})), true),
     ("session_id", |text| failure(json!({"session_id": text})), true),
     ("trace_id", |text| failure(json!({"trace_id": text})), true),
-    // A client is told apart by a hash of the whole name.
+    // Clients are distinguished by a hash of the whole name.
     ("user", |text| failure(json!({"user": text})), false),
     ("timestamp", |text| failure(json!({"timestamp": text})), false),
     ("duration_ms", |text| failure(json!({"duration_ms": text})), false),
@@ -77,7 +78,7 @@ const FIELDS: [Field; 29] = [
         |text| json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}], "isError": true}}),
         true,
     ),
-    // A call that worked is counted by its names.
+    // A successful call is counted by its names.
     (
         "the operation of a call that worked",
         |text| json!({"service": "shop", "operation": text, "success": true, "data": {"x": text}}),
@@ -85,7 +86,7 @@ const FIELDS: [Field; 29] = [
     ),
 ];
 
-/// Keys that make a secret of whatever they hold.
+/// Keys whose values are always secrets.
 const SECRET_KEYS: [&str; 12] = [
     "password",
     "passwd",
@@ -101,7 +102,7 @@ const SECRET_KEYS: [&str; 12] = [
     "confirmation_token",
 ];
 
-/// Replies, one for each field and kind of secret: as lines, and as the elements of an array.
+/// Returns replies, one for each field and kind of secret: as lines, and as the elements of an array.
 pub(super) fn replies(server: &Server, canaries: &mut Canaries) {
     let mut records = Vec::new();
     for (field, record, kept) in FIELDS {
@@ -155,8 +156,8 @@ pub(super) fn unusable(server: &Server, canaries: &mut Canaries) {
         lines.push(format!("{{\"x\":1,\"{key}\":\"{}", word("cut, under")));
         lines.push(format!("level=ERROR status=500 {key}={} tool=echo", word("logfmt, under")));
     }
-    // A secret that the end of what is looked at falls into, at each of its bytes; and redaction before it that
-    // moves that end into the sample. Half an address is not known for one.
+    // The end of the examined part falls into a secret, at each of its bytes; and redaction before it moves that end
+    // into the sample. Half an address is not recognised as one.
     let others = format!("{}@example.com ", "o".repeat(48)).repeat(22);
     for cut in 0..24 {
         let secret = canaries.bare("the end of a sample", 10);
@@ -171,7 +172,8 @@ pub(super) fn unusable(server: &Server, canaries: &mut Canaries) {
     assert_eq!(server.status()["samples_dropped"], 0, "every one was sampled");
 }
 
-/// Parameters, keys, paths, types: what stands in a head is stored with rows, or logged with refusals.
+/// Sends parameters, keys, paths and types, because the content of a head is stored with rows, or logged with
+/// rejections.
 pub(super) fn heads(server: &Server, canaries: &mut Canaries) {
     let address = server.address("otlp_http");
     let post = |path: &str, headers: &[(&str, &str)], body: &str| {
@@ -203,7 +205,7 @@ pub(super) fn heads(server: &Server, canaries: &mut Canaries) {
     }
 }
 
-/// As it must be written in an address.
+/// Encodes a text for an address.
 fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

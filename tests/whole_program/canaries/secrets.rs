@@ -1,27 +1,27 @@
-//! Secrets of each known kind, each unlike any other.
+//! Secrets of each known kind, each of which is unique.
 
 /// The number of kinds of secrets.
 pub(crate) const KINDS: usize = 18;
-/// Those that are headers.
+/// The kinds of secrets that are headers.
 const WHOLE_LINES: [usize; 2] = [15, 17];
 
-/// Every secret that was handed out, and every harmless word beside one that must survive.
+/// All secrets that were handed out, and the harmless words beside them that must survive.
 #[derive(Default)]
 pub(crate) struct Canaries {
     count: u32,
-    /// The field, and what must be found nowhere.
+    /// Fields, with texts that must not be found anywhere.
     pub(crate) secrets: Vec<(String, String)>,
-    /// The field, and what must be found in the data directory.
+    /// Fields, with texts that must be found in the data directory.
     pub(crate) neighbours: Vec<(String, String)>,
 }
 
 impl Canaries {
-    /// A text for each kind of secret: `near secret past`. With `kept`, the words around it must be stored.
+    /// Returns a text for each kind of secret: `near secret past`. With `kept`, the words around it must be stored.
     pub(crate) fn texts(&mut self, field: &str, kept: bool) -> Vec<String> {
         (0..KINDS).map(|kind| self.text(field, kind, kept)).collect()
     }
 
-    /// A text with a secret of one kind.
+    /// Returns a text with a secret of one kind.
     pub(crate) fn text(&mut self, field: &str, kind: usize, kept: bool) -> String {
         let number = self.next();
         let (near, past) = (format!("near{number}q"), format!("past{number}q"));
@@ -29,7 +29,7 @@ impl Canaries {
         let field = format!("{field}, kind {kind}");
         if kept {
             self.neighbours.push((field.clone(), near.clone()));
-            // The value of a header reaches to the end of its line.
+            // The value of a header extends to the end of its line.
             if !WHOLE_LINES.contains(&kind) {
                 self.neighbours.push((field.clone(), past.clone()));
             }
@@ -38,14 +38,14 @@ impl Canaries {
         format!("{near} {text} {past}")
     }
 
-    /// A secret without anything around it: where white space may not stand.
+    /// Returns a secret without surrounding text, for fields that must not contain white space.
     pub(crate) fn bare(&mut self, field: &str, kind: usize) -> String {
         let (text, secret) = secret(kind, self.next());
         self.secrets.push((format!("{field}, kind {kind}"), secret));
         text
     }
 
-    /// A word that is a secret only by the key that it stands under.
+    /// Returns a word that is a secret only because of its key.
     pub(crate) fn word(&mut self, field: &str) -> String {
         let word = format!("hunter{}Zq", self.next());
         self.secrets.push((field.to_owned(), word.clone()));
@@ -58,7 +58,7 @@ impl Canaries {
     }
 }
 
-/// A secret as it stands in a text, and the part of it that must not be found.
+/// Returns a secret as it occurs in a text, and the part of it that must not be found.
 fn secret(kind: usize, number: u32) -> (String, String) {
     let word = format!("k{number}Zq");
     let text = match kind {
@@ -89,7 +89,7 @@ fn secret(kind: usize, number: u32) -> (String, String) {
     (text, secret)
 }
 
-/// A card number that passes the Luhn check.
+/// Returns a card number that passes the Luhn check.
 fn card(number: u32) -> String {
     let body = format!("41111111{number:07}");
     let digit = |(place, byte): (usize, u8)| {

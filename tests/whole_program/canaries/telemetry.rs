@@ -1,4 +1,4 @@
-//! Secrets in spans and log records: in every field of the messages, whether we read it or not.
+//! Secrets in spans and log records: in every field of the messages, whether Faultline reads it or not.
 
 use super::secrets::{Canaries, KINDS};
 use crate::whole_program::otlp::wire::{any_attribute, attribute, field, fixed, map, number, request};
@@ -8,10 +8,11 @@ use crate::whole_program::support::Folder;
 use serde_json::json;
 use std::process::Command;
 
-/// A field, the bytes that carry a text in it, and whether the words around a secret must be stored.
+/// A field: its name, the bytes that carry a text in it, and a flag for whether the words around a secret must be
+/// stored.
 type Field = (&'static str, fn(&str) -> Vec<u8>, bool);
 
-/// The fields of a span. It fails with an exception, and the last field of a kind wins.
+/// Returns the fields of a span. It fails with an exception, and the last field of a kind wins.
 const SPAN: [Field; 17] = [
     ("name", |text| field(5, text), true),
     ("trace state", |text| field(3, text), false),
@@ -48,7 +49,7 @@ const SPAN: [Field; 17] = [
     ("a link", |text| field(13, [field(3, text), attribute(4, "note", text)].concat()), false),
 ];
 
-/// The fields of a log record that tells of a failure.
+/// Returns the fields of a log record that reports a failure.
 const LOG: [Field; 8] = [
     ("body", |text| field(5, field(1, text)), true),
     ("a map as body", |text| field(5, map(&[("note", text), ("message", text)])), true),
@@ -69,7 +70,7 @@ const LOG: [Field; 8] = [
     ("the name of the event", |text| field(12, text), true),
 ];
 
-/// Keys that make a secret of whatever they hold.
+/// Keys whose values are always secrets.
 const SECRET_KEYS: [&str; 8] = [
     "password",
     "db.password",
@@ -81,7 +82,7 @@ const SECRET_KEYS: [&str; 8] = [
     "access_token",
 ];
 
-/// The base of a failed span, by its number.
+/// Returns the fields of a failed span, by its number.
 fn span(id: usize, more: &[u8]) -> Vec<u8> {
     let id = (id as u64 + 1).to_be_bytes();
     let base = [field(1, [id, id].concat()), field(2, id), number(6, 2), fixed(8, 1_793_520_000_000_000_000)];
@@ -92,7 +93,7 @@ fn log(time: usize, more: &[u8]) -> Vec<u8> {
     [&fixed(1, 1_793_520_000_000_000_000 + time as u64)[..], &number(2, 17), more].concat()
 }
 
-/// Resources and scopes around one record: their own texts.
+/// Wraps one record in resources and scopes, which have texts of their own.
 fn around(text: &str, record: &[u8]) -> Vec<u8> {
     let resource =
         [attribute(1, "service.name", text), attribute(1, "host.name", text), attribute(1, text, "x")];
@@ -135,7 +136,7 @@ pub(super) fn logs(server: &Server, canaries: &mut Canaries) {
         let body = field(5, map(&[(key, &word("body")), ("level", "info")]));
         records.push(log(records.len(), &[body, attribute(6, key, &word("attribute"))].concat()));
     }
-    // Records that tell of nothing are sampled.
+    // Records that report nothing are sampled.
     for text in canaries.texts("log: a body of nothing", true) {
         records.push(field(5, field(1, text)));
     }
@@ -181,7 +182,7 @@ pub(super) fn malformed(server: &Server, canaries: &mut Canaries) {
             .is(400);
     }
     for key in SECRET_KEYS {
-        // Forgetting to say what kind of value it is, is an easy mistake.
+        // A missing value kind is an easy mistake.
         let word = canaries.word(&format!("malformed JSON: {key}"));
         let spans = json!([{"attributes": [{"key": key, "value": word}]}]);
         post_json(server, "/v1/traces", &json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
@@ -190,7 +191,7 @@ pub(super) fn malformed(server: &Server, canaries: &mut Canaries) {
     assert_eq!(server.status()["samples_dropped"], 0, "every one was sampled");
 }
 
-/// Paths and headers, over HTTP and over gRPC.
+/// Sends secrets in paths and headers, over HTTP and over gRPC.
 pub(super) fn heads(server: &Server, folder: &Folder, canaries: &mut Canaries) {
     let post = |path: &str, headers: &[(&str, &str)]| {
         ask(server.address("otlp_http"), "POST", path, headers, b"").expect("an answer").status
@@ -206,7 +207,8 @@ pub(super) fn heads(server: &Server, folder: &Folder, canaries: &mut Canaries) {
     }
     let empty = folder.file("frame", [0; 5]);
     for kind in [0, 3, 4, 5, 6, 13, 14] {
-        // Its exit code says nothing: some versions do not like an answer that comes before all is sent.
+        // The exit code is ignored, because some versions report a failure when the response arrives before all data is
+        // sent.
         Command::new("curl")
             .args([
                 "--silent",

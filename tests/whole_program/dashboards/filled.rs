@@ -1,18 +1,19 @@
-//! How Grafana fills in a query: variables first, then what it knows about time. For SQL its PostgreSQL data source expands the
-//! macros, before the statement is sent.
+//! Fills in a query like Grafana: first its variables, then its time macros. For SQL, its PostgreSQL data source
+//! expands the macros before the statement is sent.
 
 use std::collections::BTreeMap;
 
-/// The value that is chosen for a variable.
+/// The value that is selected for a variable.
 #[derive(Debug, Clone)]
 pub(super) enum Chosen {
-    /// All, of a variable that has a text of its own for that: it is put in as it is, whatever the format.
+    /// The value "all" of a variable that has a text of its own for it, which is inserted as it is, whatever the
+    /// format.
     All(&'static str),
     One(String),
     Several(Vec<String>),
 }
 
-/// The values that are chosen for a dashboard.
+/// The values that are selected for a dashboard.
 #[derive(Debug, Clone)]
 pub(super) struct Filling {
     pub(super) chosen: BTreeMap<String, Chosen>,
@@ -59,7 +60,8 @@ impl Filling {
         }
     }
 
-    /// Puts in the variables: `$name`, `${name}` and `${name:format}`. What has two underscores is Grafana's own.
+    /// Inserts the variables: `$name`, `${name}` and `${name:format}`. Names that begin with two underscores are
+    /// Grafana's own.
     fn variables(&self, query: &str, usual: &str) -> String {
         let mut filled = String::new();
         let mut rest = query;
@@ -109,7 +111,7 @@ fn formatted(chosen: &Chosen, format: &str) -> String {
     }
 }
 
-/// As Grafana escapes what goes into a regular expression; in PromQL, that stands in a text which has escapes of its own.
+/// Escapes a text for a regular expression like Grafana; in PromQL, it is inside a string that has escapes of its own.
 fn escaped(value: &str, format: &str) -> String {
     let (special, escape) = match format {
         "promql" => (r"\^$*+?.()|[]{}'", r"\\"),

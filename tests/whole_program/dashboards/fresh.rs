@@ -1,4 +1,4 @@
-//! `faultline dashboards`: what it writes is what is committed.
+//! Tests that the output of `faultline dashboards` is committed.
 
 use super::super::support::{Folder, check_expected, faultline};
 use super::{NAMES, file};

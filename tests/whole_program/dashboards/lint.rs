@@ -1,5 +1,5 @@
-//! What Grafana's dashboard linter asks for, and what we ask for besides: that everything a dashboard names exists, and that the
-//! same thing looks the same everywhere.
+//! Checks the rules of Grafana's dashboard linter, and additional ones: that everything that a dashboard names exists,
+//! and that the same thing looks the same everywhere.
 
 use super::super::support::root;
 use super::{Dashboard, dashboards, list, text};
@@ -25,7 +25,7 @@ const UNITS: [&str; 13] = [
     "bool_yes_no",
 ];
 
-/// Ranges that are not the panel's own, and why.
+/// Ranges that are not the panel's own, each with the reason.
 const OTHER_RANGES: [(&str, &str); 2] = [
     ("deriv(faultline_quota_usage_ratio", "the pace of half an hour, as FaultlineQuotaRunningOut has it"),
     (
@@ -34,7 +34,7 @@ const OTHER_RANGES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Labels that Prometheus gives, and those of its own series of alerts.
+/// Labels that Prometheus adds, and those of its own alert series.
 const GIVEN: [&str; 6] = ["job", "instance", "le", "alertname", "alertstate", "severity"];
 
 /// Metrics of every process, and those that Prometheus makes itself.
@@ -106,7 +106,7 @@ fn check_panel(panel: &Value, place: &str) {
     for unit in units {
         assert!(UNITS.contains(&text(&unit["value"])), "{place}: {unit}");
     }
-    // Nothing to show may be good news, and has to be told from a query that fails.
+    // An empty panel may be good news, and must be distinguishable from a query that fails.
     let never_empty = ["or vector(0)", "SELECT count("];
     let queries: Vec<&str> = list(&panel["targets"]).iter().map(query_of).collect();
     let may_be_empty = !queries.iter().all(|query| never_empty.iter().any(|part| query.contains(part)));
@@ -291,7 +291,7 @@ fn variables_and_links_lead_somewhere() {
                 }
                 None => {
                     let (_, anchor) = url.split_once('#').unwrap_or_else(|| panic!("{name}: {url}"));
-                    // By an alert's name, which the page has an anchor for too.
+                    // Links use an alert's name, for which the page has an anchor too.
                     assert!(anchor == "${__value.raw}" || headings.contains(anchor), "{name}: {url}");
                 }
             }
@@ -335,7 +335,7 @@ fn colours_mean_the_same_everywhere() {
         style["colours"].as_table().expect("colours").values().filter_map(toml::Value::as_str).collect();
     for dashboard in dashboards() {
         colours_in(&dashboard.json, &mut |colour| {
-            // The last is of Grafana's own annotations.
+            // The last one is a colour of Grafana's own annotations.
             let is_ours = colours.contains(colour) || colour == "rgba(0, 211, 255, 1)";
             assert!(is_ours, "{}: {colour}", dashboard.name);
         });

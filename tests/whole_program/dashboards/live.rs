@@ -1,5 +1,5 @@
-//! Every query of every dashboard, asked as Grafana asks it: PromQL of a real Prometheus with the shipped rules, SQL of the
-//! PostgreSQL door through psycopg, on a server that gets traffic of every dialect.
+//! Runs every query of every dashboard, as Grafana sends it: PromQL on a real Prometheus with the shipped rules, SQL on
+//! the PostgreSQL endpoint through psycopg, with a server that gets traffic of every dialect.
 
 use super::super::http_sql::rows;
 use super::super::metrics::monitoring::Monitor;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Panels that are empty when all is well, and why.
+/// Panels that are empty when all is well, each with the reason.
 const EMPTY: [(&str, &str, &str); 4] = [
     ("health", "Events past their budget", "the server has no budgets"),
     ("health", "The certificate ends", "it has no certificate"),
@@ -52,7 +52,7 @@ fn every_panel_has_data() {
     let with_choices = |dashboard| world.with_choices(dashboard, text(group));
     let chosen: Vec<_> = dashboards.iter().map(with_choices).collect();
     world.check_sql(&dashboards, &chosen, false);
-    // What was just asked is to be seen in the metrics of statements.
+    // The queries that were just run must be visible in the metrics of statements.
     let until = Instant::now() + Duration::from_secs(3);
     world.live_until("statements are scraped", |_| Instant::now() > until);
     let filled = world.check_promql(&dashboards, &as_opened, true);
@@ -61,7 +61,7 @@ fn every_panel_has_data() {
     assert!(world.server.stop().success());
 }
 
-/// A Prometheus that looks every second, with the rules as they ship.
+/// Starts a Prometheus that scrapes every second, with the rules as they ship.
 fn config(folder: &Folder, server: &Server) -> std::path::PathBuf {
     let rules = root().join("dashboards/prometheus");
     let config = json!({
@@ -84,12 +84,12 @@ struct World {
     prometheus: Monitor,
     traffic: demo::Traffic,
     rounds: u32,
-    /// When it all began, in seconds since 1970.
+    /// The start of the test, in seconds since 1970.
     began: i64,
 }
 
 impl World {
-    /// Goes on until something holds.
+    /// Keeps sending traffic until a condition holds.
     #[track_caller]
     fn live_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let began = Instant::now();
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Half a second of a bad day.
+    /// Sends the traffic of half a second of a bad day.
     fn live(&mut self) {
         let mut lines = Vec::new();
         self.traffic = self.traffic.clone().at(jiff::Timestamp::now().as_microsecond() - 1_000_000);
@@ -123,7 +123,7 @@ impl World {
         list(&answer["data"]["result"]).to_vec()
     }
 
-    /// A dashboard as it opens: everything is chosen, or the first.
+    /// Returns a dashboard as it opens: each variable has all values, or the first.
     fn as_opened(&self, dashboard: &Dashboard) -> Filling {
         let chosen = |variable: &Value| match text(&variable["type"]) {
             "custom" => Chosen::Several(text(&variable["query"]).split(',').map(str::to_owned).collect()),
@@ -137,7 +137,7 @@ impl World {
         self.filling(dashboard, chosen)
     }
 
-    /// The same with a few names chosen; an apostrophe is typed where somebody can type.
+    /// Returns the same with a few names selected; text boxes get an apostrophe.
     fn with_choices(&self, dashboard: &Dashboard, fingerprint: &str) -> Filling {
         let several = |values: [&str; 2]| Chosen::Several(values.map(str::to_owned).to_vec());
         let chosen = |variable: &Value| match text(&variable["name"]) {
@@ -161,7 +161,7 @@ impl World {
         Filling { chosen, from: self.began - 60, to: now() + 1, interval: "5s", rate_interval: "5s" }
     }
 
-    /// Asks everything that is asked in SQL.
+    /// Runs all SQL queries.
     #[track_caller]
     fn check_sql(&self, dashboards: &[Dashboard], fillings: &[Filling], has_data: bool) {
         let (mut asked, mut statements) = (Vec::new(), Vec::new());
@@ -188,7 +188,7 @@ impl World {
                 check_columns(panel, answer, &place);
             }
             let is_empty = panel.is_some_and(|panel| is_empty_when_well(dashboard, panel));
-            // A first row with nothing in it is how a sum of nothing looks.
+            // A first row without values is the result of a sum over nothing.
             let has_value =
                 list(&answer["rows"]).first().is_some_and(|row| list(row).iter().any(|cell| !cell.is_null()));
             assert!(has_value || !has_data || is_empty, "{place} has no data\n{statement}\n{answer}");
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Asks everything that is asked in PromQL; returns how many queries that are.
+    /// Runs all PromQL queries, and returns their number.
     #[track_caller]
     fn check_promql(&self, dashboards: &[Dashboard], fillings: &[Filling], has_data: bool) -> usize {
         let mut asked = 0;
@@ -222,7 +222,7 @@ impl World {
                 list(&dashboard.json["annotations"]["list"]).iter().filter(|one| one["expr"].is_string())
             {
                 let series = self.series(&filling.promql(text(&annotation["expr"])), &filling, false);
-                // None is about a collector that is well.
+                // A healthy collector has no such series.
                 assert!(
                     !series.is_empty() || dashboard.name == "health",
                     "{}: no alert is shown",
@@ -244,7 +244,7 @@ impl World {
         list(&self.prometheus.get(&path)["data"]["result"]).to_vec()
     }
 
-    /// `label_values(selector, label)`, as Grafana asks for it.
+    /// Runs `label_values(selector, label)`, as Grafana does.
     #[track_caller]
     fn check_variables(&self, dashboard: &Dashboard, filling: &Filling, has_data: bool) {
         for variable in dashboard.variables().iter().filter(|variable| variable["query"]["query"].is_string())
@@ -264,12 +264,12 @@ fn is_empty_when_well(dashboard: &Dashboard, panel: &Value) -> bool {
     EMPTY.iter().any(|(name, title, _)| *name == dashboard.name && panel["title"] == *title)
 }
 
-/// The columns that a table shows, by their names in the answer.
+/// Returns the columns that a table shows, by their names in the result.
 fn columns(panel: &Value) -> Vec<&str> {
     list(&panel["fieldConfig"]["overrides"]).iter().map(|one| text(&one["matcher"]["options"])).collect()
 }
 
-/// The columns of an answer: those that a table shows, or those that Grafana makes series of.
+/// Returns the columns of a result: those that a table shows, or those that Grafana makes series of.
 #[track_caller]
 fn check_columns(panel: &Value, answer: &Value, place: &str) {
     let answered: Vec<&str> = list(&answer["columns"]).iter().map(|column| text(&column[0])).collect();
@@ -281,7 +281,7 @@ fn check_columns(panel: &Value, answer: &Value, place: &str) {
     }
 }
 
-/// Numbers that can be drawn, and labels that a table has columns for.
+/// Checks that numbers can be drawn, and that a table has columns for its labels.
 #[track_caller]
 fn check_series(series: &[Value], fields: &BTreeSet<&str>, is_table: bool, place: &str) {
     for one in series {
@@ -301,8 +301,8 @@ fn encoded(query: &str) -> String {
     query.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// What the generated traffic does not have, or not soon: a quota that fills up and starts anew later, a group of errors that
-/// nobody has seen, more quotas than metrics tell apart, a token that is used twice, lines that hold nothing.
+/// Sends events that the generated traffic does not have, or not soon: a quota that fills up and is reset later, a new
+/// group of errors, more quotas than metrics distinguish, a token that is used twice, and lines without content.
 fn own_lines(round: u32) -> Vec<String> {
     let resets_at = (jiff::Timestamp::now() + Duration::from_secs(3_600)).to_string();
     let quota = |service: &str, metric: String, current: u32| {

@@ -1,4 +1,4 @@
-//! Grafana's published schema, and what is provisioned.
+//! Tests of the dashboards against Grafana's published schema, and of the provisioned files.
 
 use super::super::otlp::client::python;
 use super::super::support::root;

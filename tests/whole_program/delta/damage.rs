@@ -1,8 +1,8 @@
-//! Tables that were damaged while nobody looked.
+//! Tests of tables that were damaged while no server was running.
 //!
-//! What is newest in a table may be zeroed, torn or gone: it is set aside, and its rows come back from the log, which
-//! is let go one flush later for that reason. What is older cannot come from there: the server says so, takes and keeps
-//! everything meanwhile, and goes on by itself when the file is back.
+//! The newest files of a table may be zeroed, torn or missing: they are set aside, and their rows come back from the
+//! WAL, which is released one flush later for that reason. Older files cannot be restored from there: the server
+//! reports the damage, accepts and keeps all data meanwhile, and continues by itself when the file is back.
 
 use super::tables::{Folder as TableFolder, entries, name};
 use super::{FLUSH_AT_ONCE, number, until_flushed, until_status};
@@ -13,23 +13,23 @@ use crate::whole_program::support::{Folder, UNREADABLE, WORKED, faultline, lines
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Enough for a checkpoint.
+/// The number of commits that is enough for a checkpoint.
 const BATCHES: usize = 17;
-/// A log that has room, and is quickly copied; nothing leaves the disk while the test runs.
+/// Options for a WAL that has room and is quickly copied; no files are deleted while the test runs.
 const ARGUMENTS: [&str; 4] = ["--wal-bytes", "16MiB", "--vacuum-grace", "1h"];
 
 /// The damage that is done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Harm {
-    /// It has its length, and nothing but zeros.
+    /// The file keeps its length, but has only zeros.
     Zeroed,
-    /// It is empty.
+    /// The file is empty.
     Emptied,
-    /// Its second half is gone.
+    /// The second half of the file is missing.
     Torn,
-    /// It is gone.
+    /// The file is missing.
     Removed,
-    /// It has other bytes.
+    /// The file has other bytes.
     Rubbish,
 }
 
@@ -48,7 +48,7 @@ impl Harm {
     }
 }
 
-/// Which file of a table.
+/// A file of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Commit,
@@ -70,7 +70,7 @@ impl What {
     /// Returns the file in `set-aside`: the damaged one, or the one that cannot be right without it.
     fn set_aside(self, table: &TableFolder, harm: Harm) -> Option<PathBuf> {
         match (self, harm) {
-            // The version before it is whole.
+            // The version before it is complete.
             (Self::Commit, Harm::Removed) | (Self::Pointer, Harm::Removed) => None,
             (Self::Commit | Self::Rows, _) => Some(table.newest_commit()),
             (Self::Checkpoint, Harm::Removed) | (Self::Pointer, _) => Some(table.pointer()),
@@ -79,7 +79,7 @@ impl What {
     }
 }
 
-/// Every way in which the newest of a table can be damaged.
+/// Damages the newest file of a table in every way.
 const CASES: [(What, Harm); 14] = [
     (What::Commit, Harm::Zeroed),
     (What::Commit, Harm::Emptied),
@@ -242,14 +242,14 @@ fn a_table_that_is_seldom_written_keeps_its_rows() {
     assert!(server.stop().success());
 }
 
-/// The data directory of a killed server, with everything flushed, and what its senders know.
+/// The data directory of a killed server whose rows are all flushed, and the ledger of its senders.
 struct Stored {
     folder: Folder,
     ledger: Ledger,
 }
 
 impl Stored {
-    /// So many batches, each flushed by itself.
+    /// Sends this many batches, each of which is flushed by itself.
     fn new(batches: usize) -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
@@ -258,7 +258,7 @@ impl Stored {
         stored
     }
 
-    /// A checkpoint of every table that the senders' requests fill, and commits after it.
+    /// Makes a checkpoint of every table that the senders' requests fill, and commits after it.
     fn with_checkpoint() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
@@ -269,7 +269,7 @@ impl Stored {
         stored
     }
 
-    /// Files that were merged, and nothing after that.
+    /// Makes merged files, with nothing after them.
     fn with_merge() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
@@ -279,7 +279,7 @@ impl Stored {
         stored
     }
 
-    /// Files that were merged, a checkpoint, and nothing but the merged file on the disk.
+    /// Makes merged files and a checkpoint, and leaves only the merged file on the disk.
     fn with_vacuum() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start_with(&["--wal-bytes", "16MiB", "--vacuum-grace", "0s"]);
@@ -291,13 +291,13 @@ impl Stored {
         stored
     }
 
-    /// One request with something unreadable, and others that come later.
+    /// Sends one request with an unreadable record, and others that come later.
     fn with_rejects() -> Self {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
         server.post_lines(&lines(&[WORKED, UNREADABLE])).is(200);
         until_flushed(&server);
-        // A few of these fill a segment of the log.
+        // A few of these requests fill a segment of the WAL.
         let error =
             r#"{"service":"large","jsonrpc":"2.0","id":1,"note":"N","error":{"code":-32601,"message":"m"}}"#;
         for _ in 0..24 {
@@ -336,7 +336,7 @@ impl Stored {
         copy
     }
 
-    /// Damages a file of a table, and looks what the next server makes of it.
+    /// Damages a file of a table, and checks how the next server handles it.
     #[track_caller]
     fn harmed(&self, table: &str, what: What, harm: Harm) {
         eprintln!("{table}: {what:?} {harm:?}");
@@ -355,7 +355,8 @@ impl Stored {
         assert!(aside.is_none_or(|aside| said.contains(aside)), "{said}");
     }
 
-    /// Starts a server: everything is there, once, at once and later; new events are taken. Gives back its directory.
+    /// Starts a server and checks that everything is there, once, now and later, and that new events are accepted.
+    /// Returns its directory.
     #[track_caller]
     fn is_whole(&self) -> PathBuf {
         let server = self.start();

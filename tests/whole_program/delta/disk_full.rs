@@ -43,8 +43,8 @@ fn flushing_waits_for_room() {
     ledger.check(&disk.place());
 }
 
-/// Of the flusher: a system call, how it fails, and whether an attempt then fails. A commit that could not be made
-/// durable at once is looked at, and made durable: nobody need know.
+/// A system call of the flusher, its failure, and a flag for whether the attempt then fails. A commit that could not be
+/// made durable at once is checked and made durable, so it does not fail.
 const FAULTS: [(&str, &str, bool); 12] = [
     ("openat", "error=ENOSPC:when=1", true),
     ("fallocate", "error=ENOSPC:when=1", true),
@@ -85,7 +85,7 @@ fn a_failing_disk_delays_flushing_and_nothing_else() {
         let failed = number(&status, ["flush", "failures"]) - failures;
         assert_eq!(failed > 0, is_failure, "{call} {injection}: {}", status["flush"]);
         ledger.check(server.data_dir());
-        // A name that could not be taken away stays until the next start.
+        // A name that could not be removed stays until the next start.
         if call != "unlink" {
             no_partial_files(server.data_dir());
         }
@@ -137,7 +137,7 @@ fn send_some(server: &Server, ledger: &Ledger, name: &str, batches: usize) {
     }
 }
 
-/// No file is left that no table names. Maintenance may be about to name one.
+/// Checks that no file is left that no table names. Maintenance may be about to name one.
 #[track_caller]
 fn no_partial_files(data_dir: &Path) {
     let orphans = || TABLES.iter().flat_map(|table| TableFolder::of(data_dir, table).orphans());

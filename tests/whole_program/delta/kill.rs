@@ -1,7 +1,7 @@
-//! Servers killed in the middle of flushing, merging, expiring, checkpointing and clearing away.
+//! Tests that kill servers in the middle of flushing, merging, expiring, checkpointing and deleting files.
 //!
-//! strace holds one thread of a server, and kills the server before that thread's Nth call of some system call. What
-//! the call was about to do is known from its path, so that a test cannot aim at nothing.
+//! strace attaches to one thread of a server, and kills the server before that thread's Nth call of some system call.
+//! The purpose of the call is known from its path, so that every test hits its target.
 
 use super::threads::{Thread, Traced};
 use super::{FLUSH_AT_ONCE, number, until_flushed};
@@ -19,22 +19,22 @@ use std::time::{Duration, Instant};
 /// Rounds of each test.
 const FLUSH_ROUNDS: u64 = 12;
 const MAINTENANCE_ROUNDS: u64 = 12;
-/// Maintenance waits five seconds before it looks, so these servers wait together.
+/// The number of servers at once, because maintenance waits five seconds before it starts.
 const LIVES: u64 = 4;
-/// A life has so many servers, one after the other.
+/// The number of servers that run one after the other on one directory.
 const LIFE_ROUNDS: u64 = 3;
-/// Batches that are acknowledged in a round: enough files for a merge.
+/// The number of batches that are acknowledged in a round: enough files for a merge.
 const BATCHES: usize = 12;
-/// A round in which the call does not come ends after this.
+/// The time after which a round ends if the call does not come.
 const ROUND: Duration = Duration::from_secs(15);
-/// Everything is due all the time; what tells of 2020 expires a second after it was stored, and what tells of today
-/// with the day.
+/// Options with which everything is always due. Rows of 2020 expire a second after they were stored, and rows of today
+/// at the end of the day.
 const ARGUMENTS: [&str; 8] =
     ["--wal-bytes", "16MiB", "--vacuum-grace", "0s", "--keep-events", "1s", "--keep-traffic", "1s"];
-/// No test begins so shortly before the end of a day.
+/// The time before the end of a day in which no test starts.
 const LONGEST: u64 = 240;
 
-/// Whose call to die in, and up to which.
+/// The thread and system call to die in, and the highest number of the call.
 type Target = (Thread, &'static str, u64);
 
 /// The system calls of a flush: files, then a commit, for each table; then the release of the WAL.
@@ -49,8 +49,8 @@ const FLUSH: [Target; 8] = [
     (Thread::Flusher, "fallocate", 24),
 ];
 
-/// What maintenance is made of: a commit that takes old files out, a merged file and its commit, a checkpoint and the name
-/// that points to it, and files that leave the disk.
+/// The system calls of maintenance: a commit that removes old files, a merged file and its commit, a checkpoint and the
+/// name that points to it, and files that are deleted.
 const MAINTENANCE: [Target; 12] = [
     (Thread::Maintenance, "linkat", 4),
     (Thread::DeltaTables, "rename", 4),
@@ -69,17 +69,17 @@ const MAINTENANCE: [Target; 12] = [
 /// The phase in which a server died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// A file of flushed rows, or its folder.
+    /// Writing a file of flushed rows, or its folder.
     Rows,
-    /// A file of merged rows, or one to be merged.
+    /// Reading or writing a file for a merge.
     Merge,
-    /// A commit in a table's log.
+    /// Writing a commit.
     Commit,
-    /// The same, by the thread that writes checkpoints.
+    /// Writing a commit, by the thread that writes checkpoints.
     Checkpoint,
-    /// A file leaves the disk, or an empty folder.
+    /// Deleting a file or an empty folder.
     Vacuum,
-    /// Anything else.
+    /// Any other step.
     Other,
 }
 
@@ -187,8 +187,8 @@ impl Hits {
         wanted.iter().any(|phase| !self.phases.contains_key(phase))
     }
 
-    /// Half of the servers or more made the call they were to die in, and it belonged to the tables. (How many calls a
-    /// thread makes before it has nothing left to do depends on how busy the machine is.)
+    /// Checks that at least half of the servers made the call they were to die in, and that it belonged to the tables.
+    /// (The number of calls of a thread until it has nothing left to do depends on how busy the machine is.)
     #[track_caller]
     fn check(&self, wanted: &[Phase]) {
         eprintln!("{self:?}");
@@ -207,7 +207,7 @@ struct Life {
     folder: Folder,
     ledger: Arc<Ledger>,
     rounds: u64,
-    /// Whose it is, for whoever reads a failure.
+    /// Returns a name for failure messages.
     name: String,
 }
 
@@ -216,7 +216,7 @@ impl Life {
         Self { folder: Folder::new(), ledger: Arc::default(), rounds: 0, name: name.to_owned() }
     }
 
-    /// Itself, or another when it has lasted long enough.
+    /// Returns itself, or a new life when it has lasted long enough.
     fn or_next(self) -> Self {
         if self.rounds < LIFE_ROUNDS {
             return self;
@@ -226,7 +226,8 @@ impl Life {
         Self::new(&name)
     }
 
-    /// More rounds, each dying early, as long as a phase is missing: which phase a kill hits is partly chance.
+    /// Runs more rounds, each dying early, as long as a phase is missing, because the phase that a kill hits is partly
+    /// chance.
     fn until_all_were_hit(mut self, wanted: &[Phase], targets: &[Target], dice: &mut Dice, hits: &mut Hits) {
         // Which call dies in which phase is chance, and more so on a busy machine.
         for (thread, call, most) in targets.iter().copied().cycle().take(3 * targets.len()) {
@@ -243,7 +244,7 @@ impl Life {
         Server::start_with(&self.folder, &[&FLUSH_AT_ONCE[..], &ARGUMENTS].concat())
     }
 
-    /// Loads a server until it dies in the call, or will not.
+    /// Loads a server until it dies in the call, or until it is clear that it will not.
     fn round(&mut self, (thread, call, most): Target, dice: &mut Dice, hits: &mut Hits) {
         self.rounds += 1;
         let count = 1 + dice.below(most);
@@ -275,7 +276,7 @@ impl Life {
         self.ledger.check(&self.data_dir());
     }
 
-    /// Some batches that have expired already; a server may die before it answers.
+    /// Sends some batches that have expired already. A server may die before it responds.
     fn send_old(&self, server: &Server, name: &str) {
         for number in 0..3 {
             let batch = Batch { is_old: true, ..Batch::new(format!("{name}.old{number}"), 2, false) };
@@ -293,7 +294,7 @@ impl Life {
         self.folder.path().join("data")
     }
 
-    /// A last server answers what is still open, flushes everything, and is stopped as it should be.
+    /// Starts a last server, which answers open requests, flushes everything, and is stopped regularly.
     fn end(self) {
         let server = self.start();
         settle(server.address("otlp_http"), &self.ledger);
@@ -311,7 +312,7 @@ impl Life {
 
 /// Returns true if the thread has nothing left to do: all is flushed, or maintenance has merged, written a checkpoint and cleared.
 fn is_done(server: &Server, thread: Thread) -> bool {
-    // One that does not answer is dying.
+    // A server that does not respond is dying.
     let Ok(answer) = ask(server.address("web"), "GET", "/api/v1/status", &[], b"") else { return false };
     let Ok(status) = serde_json::from_slice::<Value>(&answer.body) else { return false };
     match thread {

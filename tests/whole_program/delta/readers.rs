@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// Days of traffic, one after the other.
+/// The number of consecutive days of traffic.
 const DAYS: i64 = 4;
 const DAY_US: i64 = 86_400_000_000;
 const NEW_YEAR_2024_US: i64 = 1_704_067_200_000_000;
-/// Requests a day, each with a key, and lines of each.
+/// The number of requests per day, each with a key, and the number of lines of each.
 const REQUESTS: usize = 8;
 const LINES: usize = 60;
-/// Small files, and everything kept.
+/// Options for small files without retention.
 const ARGUMENTS: [&str; 12] = [
     "--flush-bytes",
     "64KiB",
@@ -33,7 +33,7 @@ const ARGUMENTS: [&str; 12] = [
     "1s",
 ];
 
-/// Names and times that are hard on statistics: longer than a bound is kept, not ASCII, at the ends of the calendar.
+/// Names and times that are difficult for statistics: longer than a bound, not ASCII, at the ends of the calendar.
 const HARD: [(&str, &str); 10] = [
     ("größe-☃", "2024-11-03T23:59:59.999999Z"),
     ("größe-☃", "2024-11-04T00:00:00.000001Z"),
@@ -106,9 +106,9 @@ fn times_at_the_ends_of_the_calendar_do_not_close_a_table() {
     }
 }
 
-/// Sends the traffic, a request after the other.
+/// Sends the traffic, one request after the other.
 fn load(server: &Server) {
-    // Times that are still to come would be replaced.
+    // Times in the future would be replaced.
     let first = jiff::Timestamp::now().as_microsecond() - (DAYS + 1) * DAY_US;
     for day in 0..DAYS {
         let mut traffic = demo::Traffic::new(day.unsigned_abs()).at(first + day * DAY_US);
@@ -122,12 +122,12 @@ fn load(server: &Server) {
             let headers = [("Content-Type", "application/x-ndjson"), ("Idempotency-Key", &*key)];
             server.post("/v1/envelopes", &headers, &body).is(200);
         }
-        // A pause, so that days are not flushed together.
+        // The pause keeps days from being flushed together.
         super::until_flushed(server);
     }
 }
 
-/// A failure of a service at a time.
+/// Returns a failure of a service at a time.
 fn line(service: &str, time: &str) -> String {
     format!(
         "{{\"service\":\"{service}\",\"time\":\"{time}\",\"tool\":\"get\",\"duration_ms\":7,\"jsonrpc\":\"2.0\",\"id\":1,\
@@ -135,7 +135,7 @@ fn line(service: &str, time: &str) -> String {
     )
 }
 
-/// Answers to keys are a table too, which `dump` does not print: as many as were asked for.
+/// Responses to keys are in a table too, which `dump` does not print; their number is that of the requests.
 #[track_caller]
 fn requests_are_there(data_dir: &Path) {
     let question = Question {
@@ -152,7 +152,7 @@ fn requests_are_there(data_dir: &Path) {
     }
 }
 
-/// Asks every reader, and compares each answer with what `dump` printed.
+/// Queries every reader, and compares each result with the output of `dump`.
 #[track_caller]
 fn compare(data_dir: &Path, questions: &[Question], stored: &BTreeMap<&str, Vec<Value>>) {
     let answers = ask(data_dir, questions, &[env!("CARGO_BIN_EXE_faultline")]);
@@ -166,7 +166,7 @@ fn compare(data_dir: &Path, questions: &[Question], stored: &BTreeMap<&str, Vec<
     }
 }
 
-/// Asks the readers; our own too, if it is named.
+/// Queries the readers, including Faultline itself if it is named.
 fn ask(data_dir: &Path, questions: &[Question], ours: &[&str]) -> Value {
     let asked: Vec<Value> = questions.iter().map(Question::json).collect();
     let tables = data_dir.join("tables");
@@ -175,7 +175,7 @@ fn ask(data_dir: &Path, questions: &[Question], ours: &[&str]) -> Value {
     python("delta.py", &arguments, json!(asked).to_string().as_bytes())
 }
 
-/// A question as `delta.py` takes it, which can be answered from rows of `dump` as well.
+/// A query in the format of `delta.py`, which can be computed from the rows of `dump` as well.
 #[derive(Debug, Clone)]
 struct Question {
     table: &'static str,
@@ -187,7 +187,7 @@ struct Question {
 }
 
 impl Question {
-    /// All rows of a table.
+    /// Returns the query for all rows of a table.
     fn new(table: &'static str) -> Self {
         let (time, sums, distinct): (_, &[&str], _) = match table {
             "events" => ("time", &["duration_us"], "event_id"),
@@ -198,7 +198,7 @@ impl Question {
         Self { table, time, sums, distinct, group: None, given: Vec::new() }
     }
 
-    /// Everything that is asked about a table: whole, by group, by day, by time, by name.
+    /// Returns all queries for a table: whole, by group, by day, by time and by name.
     fn of(table: &'static str, rows: &[Value]) -> Vec<Self> {
         let whole = Self::new(table);
         let groups: &[&str] = match table {
@@ -253,7 +253,7 @@ impl Question {
         })
     }
 
-    /// The answer, from rows of `dump`.
+    /// Computes the result from the rows of `dump`.
     fn answer(&self, rows: &[Value]) -> Value {
         let mut groups: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
         if self.group.is_none() {
@@ -298,7 +298,7 @@ fn day_of(micros: i64) -> String {
     time.to_string().split_once('T').expect("a date and a time").0.to_owned()
 }
 
-/// The days of rows.
+/// Returns the days of rows.
 fn days(rows: &[Value], time: &str) -> Vec<String> {
     let mut days: Vec<_> = rows.iter().map(|row| day_of(micros(&row[time]))).collect();
     days.sort_unstable();
@@ -306,7 +306,7 @@ fn days(rows: &[Value], time: &str) -> Vec<String> {
     days
 }
 
-/// The values of a column.
+/// Returns the values of a column.
 fn distinct(rows: &[Value], column: &str) -> Vec<String> {
     let mut values: Vec<_> = rows.iter().filter_map(|row| Some(row[column].as_str()?.to_owned())).collect();
     values.sort_unstable();

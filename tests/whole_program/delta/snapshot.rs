@@ -1,4 +1,5 @@
-//! Readers beside a server that flushes, merges and clears away; and what a server still knows when the log has let go.
+//! Tests of readers beside a server that flushes, merges and deletes files, and of the memory of a server after the WAL
+//! is released.
 
 use super::tables::{Folder as TableFolder, entries, name};
 use super::{FLUSH_AT_ONCE, number, until_flushed};
@@ -12,12 +13,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Looking again and again takes at most this.
+/// The maximum time of repeated reads.
 const LOOKING: Duration = Duration::from_secs(600);
-/// Small files that are merged, and go soon after; longer than `dump` takes.
+/// Options for small files that are merged and deleted soon after, but later than `dump` takes.
 const BUSY: [&str; 8] =
     ["--flush-bytes", "256KiB", "--flush-after", "500ms", "--vacuum-grace", "4s", "--wal-bytes", "64MiB"];
-/// A log of short segments, of which the first are soon let go.
+/// Options for a WAL of short segments, the first of which are soon released.
 const SHORT_LOG: [&str; 2] = ["--wal-bytes", "2MiB"];
 
 /// Scenario: `dump` again and again while senders keep the server flushing, merging and clearing files away.
@@ -135,7 +136,7 @@ fn calls_that_are_sent_again_after_a_restart_are_counted_once() {
             server.kill();
             server = start();
             let (path, records) = &sent[round % 2];
-            // New ones first, and some of the old ones in a request of their own.
+            // New records come first, and some of the old ones are in a request of their own.
             post(&server, path, &[&records[2..], &records[..1]].concat());
             post_protobuf(&server, "/v1/traces", &failed).is(200);
             let (path, records) = &sent[(round + 1) % 2];
@@ -172,7 +173,7 @@ fn worked_log(number: usize) -> Value {
     })
 }
 
-/// A request of records of a service.
+/// Returns a request of records of a service.
 fn resent(path: &str, records: &[Value]) -> Value {
     let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "resent"}}]});
     match path {
@@ -187,7 +188,7 @@ fn start(folder: &Folder) -> Server {
     Server::start_with(folder, &[&FLUSH_AT_ONCE[..], &SHORT_LOG].concat())
 }
 
-/// Sends something else until the log's first segment is gone. Gives back how many events that took.
+/// Sends other events until the first segment of the WAL is gone. Returns their number.
 fn until_log_lets_go(server: &Server) -> usize {
     let is_first = |path: &std::path::PathBuf| name(path) == "00000000000000000001.log";
     let ledger = Ledger::default();

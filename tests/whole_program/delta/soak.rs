@@ -1,4 +1,4 @@
-//! A long run in a short time: everything that could grow is watched, and must stay where it is.
+//! A long run in a short time: everything that could grow is watched, and must not grow.
 
 use super::number;
 use super::tables::{TABLES, files_below};
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How fast it can go is found out in this time; the run is at a part of that.
+/// The time in which the top speed is measured; the run uses a part of that speed.
 const TOP_SPEED: Duration = Duration::from_secs(3);
-/// The interval between two looks.
+/// The interval between two samples.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Lines of a request.
+/// The number of lines of a request.
 const LINES: usize = 20;
-/// The size limit of the WAL, as its flag is written and in bytes.
+/// The size limit of the WAL, as a flag and in bytes.
 const LOG_BYTES: (&str, u64) = ("256MiB", 256 << 20);
 
-/// A run, and how a server is set up for it.
+/// The parameters of a run and of its server.
 struct Plan {
-    /// A part of it is for getting there: files have to be merged, to expire and to leave the disk before their number
-    /// can stay the same.
+    /// The length of a run. It includes a warm-up: files have to be merged, to expire and to be deleted before their
+    /// number can be stable.
     length: Duration,
-    /// One in so many of the requests that the server can take.
+    /// The share of the requests that the server could accept: one in this many.
     one_in: u64,
     flush_bytes: &'static str,
     /// The retention of events, and of the other tables.
@@ -34,7 +34,7 @@ struct Plan {
     grace: &'static str,
 }
 
-/// Beside other tests, on a machine of which little is left.
+/// A run beside other tests, on a busy machine.
 const SHORT: Plan = Plan {
     length: Duration::from_secs(48),
     one_in: 4,
@@ -43,7 +43,7 @@ const SHORT: Plan = Plan {
     keep_bytes: 400 << 10,
     grace: "1s",
 };
-/// When `FAULTLINE_SOAK_MINUTES` asks for it.
+/// A run when `FAULTLINE_SOAK_MINUTES` is set.
 const LONG: Plan = Plan {
     length: Duration::ZERO,
     one_in: 2,
@@ -99,12 +99,11 @@ struct Look {
     memory: u64,
     open: u64,
     files: u64,
-    /// Bytes of everything but the log, whose segments are made whole before they are written: one more or less of them
-    /// is 64 MiB at once.
+    /// The bytes of everything except the WAL, whose segments are preallocated: one segment more or less is 64 MiB.
     bytes: u64,
-    /// Bytes of the log's segments.
+    /// The bytes of the WAL's segments.
     log: u64,
-    /// Bytes that wait to be flushed.
+    /// The bytes that wait to be flushed.
     hot: u64,
     flushes: u64,
     flush_micros: u64,
@@ -149,7 +148,7 @@ fn watch(server: &Server, senders: &Senders, length: Duration) -> Vec<Look> {
 /// A value that must not grow, with a margin in percent and in its own unit for other tests and chance.
 type Bound = (&'static str, fn(&Look) -> u64, u64, u64);
 
-/// The first third is for getting there; of what follows, the second half is compared with the first.
+/// The first third is the warm-up; of the rest, the second half is compared with the first.
 #[track_caller]
 fn check_steady(looks: &[Look]) {
     let rest = &looks[looks.len() / 3..];
@@ -189,12 +188,12 @@ fn check_bounds(server: &Server, status: &Value, keep_bytes: u64) {
     }
     for table in TABLES {
         let bytes = status["tables"][table]["bytes"].as_u64().expect("a number");
-        // What has been flushed since maintenance looked last is too much by right.
+        // Rows that were flushed since the last maintenance may exceed the limit.
         assert!(bytes <= keep_bytes * 3, "{table} has {bytes} bytes");
     }
 }
 
-/// Threads that send, first as fast as they can and then at a part of that.
+/// The threads that send, first as fast as they can and then at a part of that speed.
 struct Senders {
     shared: Arc<Shared>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -205,7 +204,7 @@ struct Senders {
 struct Shared {
     sent: AtomicU64,
     refused: AtomicU64,
-    /// Between two requests of a thread; 0 while the top speed is measured.
+    /// The pause between two requests of a thread; 0 while the top speed is measured.
     pause_us: AtomicU64,
     enough: AtomicBool,
 }

@@ -1,4 +1,5 @@
-//! A stop while rows wait to be flushed: the log has them in any case, so nobody has to wait for it for long.
+//! Tests of a stop while rows wait to be flushed: they are in the WAL in any case, so a stop does not wait for them for
+//! long.
 
 use super::threads::{Thread, Traced};
 use super::{FLUSH_AT_ONCE, until};

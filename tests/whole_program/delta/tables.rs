@@ -1,4 +1,4 @@
-//! The files in the folder of a table: commits, checkpoints, files of rows.
+//! Lists the files in the folder of a table: commits, checkpoints, files of rows.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Folder {
         entries(&self.root).into_iter().filter(|path| name(path).starts_with("date=")).collect()
     }
 
-    /// Files of rows that no commit names, and what was never finished.
+    /// Returns the files of rows that no commit names, and unfinished files.
     pub(super) fn orphans(&self) -> Vec<PathBuf> {
         let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         let commits: String = self.commits().iter().map(read).collect();

@@ -1,5 +1,5 @@
-//! The threads of a server that look after the tables, and strace on one of them: it kills the server, or lets a system
-//! call fail, at a chosen call of that thread and of no other.
+//! Runs strace on one of a server's maintenance threads: it kills the server, or lets a system call fail, at a chosen
+//! call of that thread and of no other.
 
 use super::until;
 use crate::whole_program::server::Server;
@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 /// The purpose of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Thread {
-    /// Flushes.
+    /// Flushing.
     Flusher,
-    /// Merges, expires and clears away.
+    /// Merging, removing expired rows and deleting files.
     Maintenance,
-    /// Does what `deltalake` leaves to a runtime: it reads the tables' logs, and writes checkpoints.
+    /// The runtime of `deltalake`, which reads the Delta logs and writes checkpoints.
     DeltaTables,
 }
 
@@ -26,7 +26,7 @@ impl Thread {
         }
     }
 
-    /// The threads of this name.
+    /// Returns the threads with this name.
     fn of(self, server: &Server) -> Vec<PathBuf> {
         let tasks = super::tables::entries(Path::new(&format!("/proc/{}/task", server.pid())));
         let is_it = |task: &PathBuf| {
@@ -36,7 +36,7 @@ impl Thread {
     }
 }
 
-/// strace on threads of a running server; ended with the test.
+/// An strace on threads of a running server, which ends with the test.
 pub(super) struct Traced {
     strace: Child,
     said: PathBuf,
@@ -44,12 +44,12 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Injects something into a system call of a server's threads: as in `signal=KILL:when=3`. Each thread counts by
-    /// itself. What they do is written to a file beside the data directory.
+    /// Injects a fault into a system call of a server's threads, as in `signal=KILL:when=3`. Calls are counted for each
+    /// thread. The trace is written to a file beside the data directory.
     #[track_caller]
     pub(super) fn attach(server: &Server, thread: Thread, call: &str, injection: &str) -> Self {
         let mut tasks = Vec::new();
-        // A thread gives itself its name.
+        // A thread sets its name itself, after it has started.
         until("the thread is there", || {
             tasks = thread.of(server);
             !tasks.is_empty()
@@ -78,11 +78,11 @@ impl Traced {
                 said.is_empty(),
                 "strace ended; it needs root to trace a thread of another process: {said}"
             );
-            // It had them, and the call came before we looked.
+            // The threads existed, and the call came before this check.
             return true;
         }
         let is_traced = |task: &PathBuf| {
-            // A thread that has ended meanwhile is not missed.
+            // A thread that has ended meanwhile does not matter.
             let Ok(status) = std::fs::read_to_string(task.join("status")) else { return true };
             status.lines().any(|line| {
                 line.strip_prefix("TracerPid:")
@@ -92,20 +92,20 @@ impl Traced {
         self.tasks.iter().all(is_traced)
     }
 
-    /// The calls that were seen, the last one last.
+    /// Returns the observed calls, oldest first.
     pub(super) fn calls(&self) -> Vec<String> {
         let said = std::fs::read_to_string(&self.said).unwrap_or_default();
         said.lines().filter(|line| line.contains('(')).map(str::to_owned).collect()
     }
 
-    /// Lets the thread go.
+    /// Detaches from the threads.
     pub(super) fn detach(mut self) -> Vec<String> {
         self.end();
         self.calls()
     }
 
     fn end(&mut self) {
-        // It lets its threads go when it is asked to end.
+        // strace detaches when it is asked to end.
         let pid = i32::try_from(self.strace.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let (Some(pid), Ok(None)) = (pid, self.strace.try_wait()) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
