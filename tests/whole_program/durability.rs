@@ -1,7 +1,7 @@
-//! Acknowledged data is kept, whatever happens to the process or to its disk.
+//! Tests that acknowledged data is kept, whatever happens to the process or to its disk.
 //!
-//! The real binary under load, killed at random and at chosen system calls, on disks that fail and disks that are
-//! full. Senders keep a [`ledger`](ledger::Ledger) of what they were told; the log is read back and compared with it.
+//! The real binary under load is killed at random and at chosen system calls, and runs on disks that fail or are full.
+//! Senders record the responses in a [`ledger`](ledger::Ledger); the stored data is read back and compared with it.
 //!
 //! Needs strace, and root for a small tmpfs: a test that lacks one says so and fails.
 

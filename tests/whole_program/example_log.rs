@@ -2,14 +2,14 @@
 
 use super::support::{check_expected, in_root, root};
 
-/// Made by the generator, so that it shows every dialect.
+/// The log is made by the generator, so that it shows every dialect.
 #[test]
 fn the_example_log_is_what_the_generator_makes() {
     let log = String::from_utf8(demo::lines(2026, 400)).expect("UTF-8");
     check_expected("examples/app.ndjson", &log);
 }
 
-/// The first thing that a newcomer sees is worth seeing.
+/// The first output that a new user sees must be interesting.
 #[test]
 fn the_readmes_first_command_shows_hidden_failures() {
     let run = in_root(&["classify", "--summary", "examples/app.ndjson"]).ends_with(0);
@@ -18,7 +18,7 @@ fn the_readmes_first_command_shows_hidden_failures() {
     }
 }
 
-/// The output that the README shows is what the command prints; lines of dots stand for what is left out.
+/// The output that the README shows is that of the command; lines of dots mark omissions.
 #[test]
 fn the_readme_shows_the_output_of_its_first_command() {
     const COMMAND: &str = "    $ faultline classify --summary examples/app.ndjson\n";

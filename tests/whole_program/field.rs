@@ -1,23 +1,23 @@
 //! Real MCP servers and clients, from their registries, against a running server: each failure that they make is seen
 //! once, with its operation, category and message, and each call counts once.
 //!
-//! `tests/field/field.py` runs a set-up and compares; `tests/run` installs the packages into `target/field`. Two more
-//! variants can be run by hand and are not right yet: `openllmetry/instrumented`, whose client and server report a failure
-//! each, and `typescript/tasks`, whose polls are not yet one call.
+//! `tests/field/field.py` runs a setup and compares; `tests/run` installs the packages into `target/field`. Two more
+//! variants can be run by hand and do not pass yet: `openllmetry/instrumented`, whose client and server each report a
+//! failure, and `typescript/tasks`, whose polls are not yet one call.
 
 use super::support::{program, root};
 use std::process::Command;
 
-/// A call that only its client knows to have timed out: rates take the word of the server, which says that it worked.
+/// A call that only its client saw time out: rates follow the server, which reports a success.
 const TIMEOUT_OF_CLIENT: &str = "scan_yard";
 
-/// Runs a variant of a set-up, and shows every difference between what was made and what was seen.
+/// Runs a variant of a setup, and shows every difference between the failures that were made and those that were seen.
 #[track_caller]
 fn check(setup: &str, variant: &str) {
     check_but(setup, variant, "");
 }
 
-/// Does the same, with a call for which Faultline is known not to be right yet.
+/// Does the same, with a call that Faultline is known to get wrong.
 #[track_caller]
 fn check_but(setup: &str, variant: &str, known: &str) {
     let (wanted, ready) = match setup {

@@ -1,6 +1,6 @@
-//! `serve --files` and `--stdin`: whatever happens to files and to us, every line is stored once.
+//! Tests of `serve --files` and `--stdin`: whatever happens to files and to the server, every line is stored once.
 //!
-//! Lines carry a number, so that what is stored can be compared with what was written.
+//! Lines carry a number, so that the stored lines can be compared with the written ones.
 
 mod rotated;
 mod stdin;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The longest time until lines are stored on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A failed call with a number of its own, without a newline.
+/// Returns a failed call with a number of its own, without a newline.
 fn line(number: u64) -> String {
     format!(
         r#"{{"tool":"get","request_id":"r{number}","jsonrpc":"2.0","id":{number},"error":{{"code":-32601,"message":"Method not found"}}}}"#
@@ -55,7 +55,7 @@ impl Bench {
         while (stored(&self.data_dir()).len() as u64) < written && began.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(200));
         }
-        // What comes twice may come later.
+        // Duplicates may arrive later.
         std::thread::sleep(Duration::from_secs(2));
         self.stores_each_once(written);
     }

@@ -1,18 +1,18 @@
-//! The Arrow Flight SQL door, as a notebook uses it: ADBC and pyarrow against the real server.
+//! The Arrow Flight SQL endpoint, as a notebook uses it: ADBC and pyarrow against the real server.
 
 use super::otlp::client::python;
 use super::server::{Server, ask};
 use super::support::{Folder, root};
 use serde_json::{Value, json};
 
-/// An answer without an end, as long as somebody reads it.
+/// A query with an endless result.
 const ENDLESS: &str =
     "SELECT a.value, b.value FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
-/// A question that takes longer than anyone waits, and says nothing before.
+/// A query that takes very long, and returns nothing before it ends.
 const SLOW: &str = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b \
                     WHERE a.value % 7 = b.value % 11";
 
-/// A server with the events of the example log.
+/// Starts a server with the events of the example log.
 fn server(folder: &Folder) -> Server {
     let server = Server::start(folder);
     let log = std::fs::read_to_string(root().join("examples/app.ndjson")).expect("the example log");
@@ -32,7 +32,7 @@ pub(crate) fn flight(server: &Server, steps: &Value) -> Vec<Value> {
     answers
 }
 
-/// The rows that `POST /api/v1/sql` answers with.
+/// Returns the rows of the response to `POST /api/v1/sql`.
 fn rows_over_http(server: &Server, sql: &str) -> Vec<Value> {
     let body = json!({"query": sql}).to_string();
     let headers = [("Content-Type", "application/json")];
@@ -40,7 +40,7 @@ fn rows_over_http(server: &Server, sql: &str) -> Vec<Value> {
     answer.expect("an answer").is(200).json()["rows"].as_array().expect("rows").clone()
 }
 
-/// ADBC has fewer statuses than gRPC, whose own stands in the text.
+/// Returns the gRPC status from the text of an error, because ADBC has fewer statuses than gRPC.
 #[track_caller]
 fn fails(answer: &Value, status: &str, parts: &[&str]) {
     assert_eq!(answer["status"], status, "{answer}");

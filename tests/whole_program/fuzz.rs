@@ -1,4 +1,4 @@
-//! Fuzzing for a bounded time: real lines, broken in every way we can think of.
+//! Fuzzing for a bounded time: real lines, broken in many ways.
 //!
 //! Runs for `FAULTLINE_FUZZ_SECONDS` (2 unless set; `tests/run` gives it longer) from a seed that is printed
 //! with a failure, so that it can be run again with `FAULTLINE_FUZZ_SEED`.
@@ -11,14 +11,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What must never come out. It is planted last and as a word of its own: half a token, or one that is
-/// glued to a word, is none.
+/// A secret that must never come out. It is planted last and as a word of its own, because half a token, or one that is
+/// joined to a word, is not a secret.
 const CANARY: &str = " conf_CANARY4711 ";
 
-/// A record may take this long in a debug build on a busy machine; what hangs takes longer.
+/// The maximum time for a record in a debug build on a busy machine. A record that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `xorshift64*`: small, and the same everywhere.
+/// The generator `xorshift64*`, which is small and gives the same numbers everywhere.
 struct Random(u64);
 
 impl Random {
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// Every event as JSON.
+/// Returns every event as JSON.
 #[derive(Default)]
 struct Events(Vec<String>);
 
@@ -52,7 +52,7 @@ impl Sink for Events {
     }
 }
 
-/// The corpus and generated traffic, as lines.
+/// Returns the corpus and generated traffic, as lines.
 fn lines() -> Vec<Vec<u8>> {
     let mut bytes = demo::lines(11, 2_000);
     for entry in fs::read_dir(root().join("tests/corpus")).expect("the corpus") {
@@ -98,7 +98,7 @@ fn mutate(line: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Random) {
     }
 }
 
-/// The line as JSON text in a wrapper, as loggers do.
+/// Returns the line as JSON text in a wrapper, as loggers write it.
 fn wrapped_in_text(line: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     format!("{{\"log\":{}}}", serde_json::to_string(&text).expect("text")).into_bytes()
@@ -114,7 +114,7 @@ fn run(classifier: &mut Classifier, line: &[u8]) -> Vec<String> {
     events.0
 }
 
-/// Never a panic, never a hang, the same twice, always valid JSON, never the canary.
+/// There is never a panic or a hang; the result is always the same, valid JSON, and without the canary.
 #[test]
 fn broken_lines_do_no_harm() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
@@ -152,8 +152,8 @@ fn broken_lines_do_no_harm() {
     assert!(rounds > 100, "only {rounds} rounds in {seconds} s");
 }
 
-/// A megabyte of what makes a careless search start over at every word or sign. Such a search takes minutes;
-/// ours takes a moment, also in a debug build.
+/// A megabyte of text that makes a careless search start over at every word or sign. Such a search takes minutes; this
+/// one takes a moment, even in a debug build.
 #[test]
 fn hostile_texts_take_no_longer_than_others() {
     let rules = Rules::new(Registry::builtin().expect("the registry"), HashKey::FIXED, Limits::default());

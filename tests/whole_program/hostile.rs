@@ -2,7 +2,7 @@
 
 use super::support::{Folder, Run, faultline, with_stdin};
 
-/// Clears the screen, sets the title, rings, turns text around; in seven and in eight bits.
+/// Sequences that clear the screen, set the title, ring the bell and reverse text, with 7-bit and 8-bit controls.
 const ATTACK: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{8}\u{7f}\u{0}\u{85}";
 
 #[track_caller]
@@ -13,7 +13,7 @@ fn is_harmless(run: &Run) {
     }
 }
 
-/// A record with the attack in every field that is shown.
+/// Returns a record with the attack in every field that is shown.
 fn record() -> String {
     let attack = serde_json::to_string(ATTACK).unwrap();
     format!(

@@ -16,12 +16,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A chain of terms.
+/// Returns a chain of terms.
 fn chain(term: &str, operator: &str, count: usize) -> String {
     vec![term; count].join(operator)
 }
 
-/// Statements that nest deeper the more terms they have, whatever that is done by.
+/// Returns statements that nest deeper the more terms they have, each by another construct.
 fn deep(count: usize) -> Vec<(&'static str, String)> {
     let select = |term, operator| format!("SELECT {} FROM codes", chain(term, operator, count));
     vec![
@@ -45,7 +45,7 @@ fn deep(count: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The error of an answer, if it is one.
+/// Returns the error of a response, if it is one.
 fn error_of(answer: &super::server::Answer) -> Option<Value> {
     (answer.status != 200).then(|| answer.json()["error"].clone())
 }
@@ -89,7 +89,7 @@ fn no_statement_overflows_a_stack() {
     assert!(server.stop().success());
 }
 
-/// The same statements at the other endpoints.
+/// Runs the same statements at the other endpoints.
 fn past_the_bound_elsewhere(server: &Server) {
     let port = server.address("postgres").port().to_string();
     for (shape, statement) in deep(1_300) {
@@ -124,7 +124,7 @@ fn past_the_bound_elsewhere(server: &Server) {
     assert!(said.contains("levels deep"), "{said}");
 }
 
-/// The same statements over ADBC: each gives rows or an error of its own, and the next is answered.
+/// Runs the same statements over ADBC: each returns rows or an error of its own, and the next one is answered.
 fn past_the_bound_over_flight(server: &Server) {
     let statements: Vec<_> = [1_300, 60_000].into_iter().flat_map(deep).collect();
     let steps: Vec<Value> = statements.iter().map(|(_, statement)| json!(["query", statement])).collect();
@@ -139,7 +139,7 @@ fn past_the_bound_over_flight(server: &Server) {
     assert_eq!(flight(server, &json!([["query", "SELECT 1 AS n"]]))[0]["rows"], json!([[1]]));
 }
 
-/// Statements that the engine's own accounting of memory does not see.
+/// Statements whose memory the engine's own accounting does not see.
 pub(crate) fn greedy() -> Vec<(&'static str, String)> {
     let joins = (1..60).map(|n| format!(" JOIN events e{n} ON e{n}.event_id = e0.event_id"));
     let columns = (0..1_000).map(|n| format!("upper(message || '{n}') AS c{n}"));
@@ -218,7 +218,7 @@ const CUBE: [&str; 20] = [
     "http_status",
 ];
 
-/// Lines of many events with messages of their own.
+/// Returns lines of many events with different messages.
 fn events(first: usize, count: usize) -> String {
     let line = |n: usize| {
         let message =
@@ -231,7 +231,7 @@ fn events(first: usize, count: usize) -> String {
     (first..first + count).map(line).collect()
 }
 
-/// How many events the greedy statements read. `FAULTLINE_HOSTILE_EVENTS` asks for more.
+/// Returns the number of events that the greedy statements read. `FAULTLINE_HOSTILE_EVENTS` can raise it.
 fn event_count() -> usize {
     std::env::var("FAULTLINE_HOSTILE_EVENTS").ok().and_then(|count| count.parse().ok()).unwrap_or(60_000)
 }
@@ -285,7 +285,7 @@ fn stored(server: &Server) -> u64 {
     }
 }
 
-/// Sends one event after the other, and gives back how many were acknowledged.
+/// Sends one event after the other, and returns the number of acknowledged ones.
 fn keep_sending(server: &Server, is_over: &AtomicBool) -> usize {
     let mut sent = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -298,7 +298,7 @@ fn keep_sending(server: &Server, is_over: &AtomicBool) -> usize {
     sent
 }
 
-/// Statements from a grammar, three at a time.
+/// Runs statements from a grammar, three at a time.
 fn run_random(server: &Server, seed: u64, count: usize) {
     std::thread::scope(|scope| {
         for thread in 0..3 {
@@ -313,7 +313,7 @@ fn run_random(server: &Server, seed: u64, count: usize) {
     });
 }
 
-/// An answer, or a limit; nothing that has died.
+/// Checks that the response is a result or an exceeded limit, and not the death of a process.
 #[track_caller]
 pub(crate) fn assert_bounded(answer: &super::server::Answer, what: &str) {
     if let Some(error) = error_of(answer) {
@@ -349,7 +349,7 @@ fn prepared_statements_are_bounded_by_their_size() {
 #[test]
 fn a_worker_that_dies_takes_only_its_query_along() {
     let folder = Folder::new();
-    // However busy the machine is, the query does not end by its time.
+    // However busy the machine is, the query does not reach its time limit.
     let server = with_example_and(&folder, &["--query-time", "10m"]);
     rows(&server, "SELECT 1");
     let died = std::thread::scope(|scope| {

@@ -1,8 +1,7 @@
 //! Hostile senders against the real `faultline serve`, on both ports that take telemetry in.
 //!
-//! What is guaranteed: whatever comes, the process lives, its resident memory stays under [`MEMORY`], good
-//! requests beside the bad ones are served, and every refusal says what was wrong and what to do, and is
-//! counted by its reason.
+//! Guarantee: whatever is sent, the process survives, its resident memory stays below [`MEMORY`], good requests beside
+//! the bad ones are served, and every rejection says what was wrong and what to do, and is counted by its reason.
 
 mod bodies;
 mod frames;
@@ -18,11 +17,11 @@ use super::server::{Answer, Server};
 use super::support::{HIDDEN, OPEN, lines};
 use serde_json::{Map, Value, json};
 
-/// What the process may take, whatever is sent to it: half a gibibyte, and what the code of the query engine weighs when it
-/// is built without optimisation.
+/// The memory limit of the process: half a gibibyte, and the size of the query engine's code when it is built without
+/// optimisation.
 const MEMORY: u64 = (512 + 96) << 20;
 
-/// The remedy of each cause, as a sender must find it in the answer.
+/// The remedy for each cause, as the response must state it.
 const REMEDIES: [(&str, &str); 11] = [
     ("bad_compression", "send whole gzip or zstd data, or none and no Content-Encoding"),
     ("bad_parameter", "correct or leave out the parameter"),
@@ -41,7 +40,7 @@ fn remedy(cause: &str) -> &'static str {
     REMEDIES.iter().find(|(word, _)| *word == cause).expect("a known cause").1
 }
 
-/// Refusals that were sent on purpose, by source and cause.
+/// The rejections that the test has caused, by source and cause.
 #[derive(Default)]
 struct Sent(Map<String, Value>);
 
@@ -51,7 +50,7 @@ impl Sent {
         causes[cause] = json!(causes[cause].as_u64().unwrap_or(0) + 1);
     }
 
-    /// The status page shows exactly what was sent.
+    /// Checks that the status page counts exactly these rejections.
     #[track_caller]
     fn is_counted(&self, server: &Server) {
         let status = server.status();
@@ -62,7 +61,7 @@ impl Sent {
     }
 }
 
-/// After everything: both ports take what is good, nothing has panicked, and memory stayed under its bound.
+/// Checks the end state: both ports accept good requests, nothing has panicked, and memory stayed below its limit.
 #[track_caller]
 fn is_unharmed(server: &Server) {
     assert_eq!(server.get("/healthz").is(200).body, b"ok\n");
@@ -75,7 +74,7 @@ fn is_unharmed(server: &Server) {
     assert!(peak < MEMORY, "resident memory reached {} MiB", peak >> 20);
 }
 
-/// Two failures, taken in.
+/// Sends two failures, which must be accepted.
 #[track_caller]
 fn good_lines(server: &Server) -> Answer {
     let answer = server.post_lines(&lines(&[HIDDEN, OPEN])).is(200);
@@ -83,7 +82,7 @@ fn good_lines(server: &Server) -> Answer {
     answer
 }
 
-/// A figure for whoever runs the tests with `--nocapture`.
+/// Prints a figure for runs with `--nocapture`.
 fn tell(figure: &str) {
     eprintln!("{}: {figure}", std::thread::current().name().unwrap_or_default());
 }

@@ -34,14 +34,14 @@ fn the_image_has_what_it_is_built_from() {
         let target = folder.path().to_str().expect("a path").to_owned();
         tool("cp", &["-r", source, &target], root());
     }
-    // As the build begins: Cargo finds all members and targets.
+    // This is how the build begins: Cargo finds all members and targets.
     let metadata = tool(
         "cargo",
         &["metadata", "--no-deps", "--offline", "--locked", "--format-version=1"],
         folder.path(),
     );
     assert!(metadata.contains("\"name\":\"whole_program\""), "{metadata}");
-    // What the program includes has to be there, too.
+    // Files that the program includes must be there, too.
     for path in super::files("src") {
         let text = std::fs::read_to_string(&path).expect("a source");
         for included in text.split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next()) {

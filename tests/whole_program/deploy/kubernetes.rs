@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const FOLDER: &str = "deploy/kubernetes";
 const RULES: &str = "deploy/kubernetes/prometheus-rule.yaml";
 
-/// All manifests by their kinds and names, each held against the schema of its kind.
+/// Returns all manifests by their kinds and names, each validated with the schema of its kind.
 fn manifests() -> BTreeMap<(String, String), Value> {
     let paths: Vec<String> = files(FOLDER).iter().map(|path| path.display().to_string()).collect();
     let mut arguments: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -69,7 +69,7 @@ fn the_manifests_fit() {
     );
     let user = format!("USER {0}:{0}", pod["securityContext"]["runAsUser"]);
     assert!(read("deploy/Dockerfile").contains(&user), "{user}");
-    // 30 seconds for what was begun, 10 for the last flushes.
+    // A stop takes 30 seconds for running requests, and 10 for the last flushes.
     assert!(pod["terminationGracePeriodSeconds"].as_u64().is_some_and(|seconds| seconds > 40));
     assert_eq!(set["replicas"], 1);
     for port in get("NetworkPolicy", "faultline")["spec"]["ingress"]
@@ -102,7 +102,7 @@ fn kustomize_names_every_file() {
     assert!(read("deploy/kubernetes/stateful-set.yaml").contains(&format!("name: {generated}\n")));
 }
 
-/// The rules of `dashboards/` as one resource of the Prometheus operator.
+/// Returns the rules of `dashboards/` as one resource of the Prometheus operator.
 fn rules() -> String {
     let mut text = "\
 # dashboards/prometheus for the Prometheus operator. Written by a test from recording.yml and alerts.yml there: change those, and

@@ -1,4 +1,4 @@
-//! Names in `deploy/` and in docs/operations.md that have to exist elsewhere.
+//! Checks that names in `deploy/` and in docs/operations.md exist.
 
 use super::super::support::{faultline, root};
 use super::{files, read};
@@ -23,7 +23,7 @@ fn help_of(subcommand: &str) -> String {
     }
 }
 
-/// The texts in which names are looked for.
+/// Returns the texts that are searched for names.
 fn texts() -> Vec<(String, String)> {
     let mut texts = vec![("docs/operations.md".to_owned(), read("docs/operations.md"))];
     for path in files("deploy") {

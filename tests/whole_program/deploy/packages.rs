@@ -80,7 +80,7 @@ impl Packages {
         }
         fs::create_dir(target.join("etc")).expect("a folder");
         let root = format!("--root={}", target.display());
-        // No libraries are in that root; scripts run with those of this machine.
+        // That root has no libraries; scripts run with those of this machine.
         let options = ["--force-depends", "--force-script-chrootless", "--install"];
         let package = self.package(".deb");
         tool("dpkg", &[&[&*root], &options[..], &[path(&package)]].concat(), &self.folder);

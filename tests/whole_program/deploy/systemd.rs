@@ -1,4 +1,4 @@
-//! The unit: well formed, tight, and not too tight.
+//! Tests of the systemd unit: it is valid and strict, but not too strict.
 
 use super::super::durability::strace;
 use super::super::server::ask;
@@ -14,7 +14,7 @@ const UNIT: &str = "deploy/systemd/faultline.service";
 #[test]
 fn the_unit_is_well_formed_and_tight() {
     let folder = Folder::new();
-    // Only what is installed can be verified: another binary stands in for ours.
+    // Only an installed program can be verified, so another binary takes the place of the server.
     let unit = folder.file("faultline.service", read(UNIT).replace("/usr/bin/faultline", "/bin/true"));
     let said = tool("systemd-analyze", &["verify", &unit], folder.path());
     assert!(said.trim().is_empty(), "{said}");
@@ -31,7 +31,7 @@ fn the_unit_is_well_formed_and_tight() {
     assert!(level <= 2.0, "{said}");
 }
 
-/// The groups of system calls, as this systemd has them.
+/// Returns the groups of system calls of this systemd.
 fn groups() -> BTreeMap<String, Vec<String>> {
     let said = tool("systemd-analyze", &["syscall-filter", "--no-pager"], Path::new("/"));
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -84,7 +84,7 @@ fn the_server_needs_no_call_that_the_unit_forbids() {
     ask(server.address("web"), "POST", "/api/v1/sql", &headers, query).expect("an answer").is(200);
     server.get("/metrics").is(200);
     server.signal("HUP");
-    // Maintenance begins its first round after five seconds.
+    // Maintenance starts its first round after five seconds.
     std::thread::sleep(std::time::Duration::from_secs(6));
     server.get("/readyz").is(200);
     assert!(server.stop().success());

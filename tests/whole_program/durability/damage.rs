@@ -1,4 +1,4 @@
-//! Logs that were damaged while nobody looked, and logs that are read while they are written.
+//! Tests of a WAL that was damaged while no server was running, and of reading a WAL while it is written.
 
 use super::ledger::{Batch, Ledger, stored_ids};
 use super::load::{Load, send};
@@ -7,7 +7,7 @@ use crate::whole_program::support::{Folder, faultline};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Requests sent one after the other, and so records.
+/// The number of requests that are sent one after the other, which is the number of records.
 const RECORDS: usize = 12;
 
 /// Scenario: bytes in the middle of a stopped server's log are turned over: of one record.
@@ -93,7 +93,7 @@ fn dump_beside_a_writing_server_sees_every_yes() {
     assert!(server.stop().success());
 }
 
-/// A stopped server's folder with some records in one segment.
+/// Returns the folder of a stopped server with some records in one segment.
 fn stored() -> (Folder, Ledger, Vec<Batch>) {
     let folder = Folder::new();
     let server = Server::start(&folder);
@@ -102,19 +102,19 @@ fn stored() -> (Folder, Ledger, Vec<Batch>) {
     for batch in &batches {
         assert_eq!(send(server.address("otlp_http"), &ledger, batch).status, 200);
     }
-    // A server that may stop flushes what is in its log.
+    // A server that may stop flushes the records in its WAL.
     server.kill();
     ledger.check(&folder.path().join("data"));
     (folder, ledger, batches)
 }
 
-/// The oldest segment.
+/// Returns the oldest segment.
 fn segment(data_dir: &Path) -> PathBuf {
     let files = std::fs::read_dir(data_dir.join("wal")).expect("a log");
     files.map(|file| file.expect("a file").path()).min().expect("a segment")
 }
 
-/// Where a text stands in a file.
+/// Returns the offset of a text in a file.
 #[track_caller]
 fn find(path: &Path, text: &str) -> Vec<usize> {
     let bytes = std::fs::read(path).expect("the segment can be read");
@@ -131,7 +131,7 @@ fn turn_over(path: &Path, places: &[usize]) {
     std::fs::write(path, bytes).expect("the segment can be written");
 }
 
-/// What was lost is not there in part, and everything else is, once.
+/// Checks that damaged records are lost completely, and that all others are there, once.
 #[track_caller]
 fn check_rest(data_dir: &Path, lost: &[Batch], kept: &[Batch]) {
     let stored = stored_ids(data_dir);

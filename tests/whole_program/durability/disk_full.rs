@@ -1,4 +1,4 @@
-//! A disk that is full, and a log that has reached its limit.
+//! Tests of a full disk, and of a WAL that has reached its limit.
 
 use super::ledger::{Batch, Ledger, stored_ids};
 use super::load::send;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// More than a test needs to fill its log or its disk.
+/// The number of requests, which is more than needed to fill the WAL or the disk.
 const MANY: usize = 2000;
 
 /// A small file system in memory, where a server's data directory is.
@@ -35,14 +35,14 @@ impl SmallDisk {
         self.folder.path().join("data")
     }
 
-    /// A file that takes room.
+    /// A file that takes space.
     pub(crate) fn ballast(&self, bytes: usize) -> PathBuf {
         let path = self.place().join("ballast");
         std::fs::write(&path, vec![1; bytes]).expect("room for the ballast");
         path
     }
 
-    /// Takes all room that is left, to the last byte.
+    /// Fills the disk to the last byte.
     pub(crate) fn fill(&self) {
         let rest = std::fs::write(self.place().join("rest"), vec![1; 64 << 20]);
         assert!(rest.is_err(), "the disk is larger than it should be");
@@ -68,7 +68,7 @@ fn a_full_disk_refuses_and_recovers_when_there_is_room() {
     assert_eq!(refusal.json()["error"]["message"], "no space left on the disk");
     check_refusal(&server, &refusal, "disk_failed", "make room on the disk");
     for _ in 0..3 {
-        // Asking makes it try again, and that must not be taken for room.
+        // `/readyz` makes the server try again, and that must not count as recovery.
         std::thread::sleep(Duration::from_millis(1100));
         server.get("/readyz").is(503);
     }
@@ -93,7 +93,7 @@ fn a_server_starts_on_its_full_disk() {
     let batch = Batch::new("only", 2, false);
     assert_eq!(send(server.address("otlp_http"), &ledger, &batch).status, 200);
     server.kill();
-    // What the log had preallocated goes with the first start and is then taken by something else.
+    // The WAL's preallocated space is released at the first start, and then taken by something else.
     assert!(Server::start_with(&disk.folder, &["--wal-bytes", "8MiB"]).stop().success());
     disk.fill();
     server = start_unannounced(&disk.folder);
@@ -114,7 +114,7 @@ fn a_server_starts_on_its_full_disk() {
     ledger.check(&disk.place());
 }
 
-/// Starts a server that has no room for `endpoints.json`, and takes its addresses from what it says.
+/// Starts a server that has no space for `endpoints.json`, and takes its addresses from its output.
 fn start_unannounced(folder: &Folder) -> Server {
     let command = Command::new(env!("CARGO_BIN_EXE_faultline"));
     let mut server = Server::spawn(folder, command, &["--wal-bytes", "8MiB"]);
@@ -172,7 +172,7 @@ fn a_full_log_refuses_until_it_may_grow() {
     ledger.check(&data_dir);
 }
 
-/// Sends until something is refused: that batch, and the answer.
+/// Sends until a batch is rejected, and returns that batch and the response.
 fn fill(server: &Server, ledger: &Ledger) -> (Batch, Answer) {
     for n in 0..MANY {
         let batch = Batch { is_long: true, ..Batch::new(format!("n{n}"), 8, n % 3 == 0) };
@@ -184,7 +184,7 @@ fn fill(server: &Server, ledger: &Ledger) -> (Batch, Answer) {
     panic!("{MANY} batches have filled nothing");
 }
 
-/// The refusal says why and what to do; readiness says the same; health and status go on.
+/// Checks that the rejection names the reason and the remedy, that readiness agrees, and that health and status work.
 #[track_caller]
 fn check_refusal(server: &Server, refusal: &Answer, code: &str, remedy: &str) {
     let error = &refusal.json()["error"];

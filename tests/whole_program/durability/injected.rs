@@ -1,4 +1,4 @@
-//! A disk that fails for a while: strace lets the log's system calls fail.
+//! Tests of a disk that fails for a while: strace makes the system calls of the WAL fail.
 
 use super::ledger::{Batch, Ledger};
 use super::load::{Load, send, settle};
@@ -8,10 +8,10 @@ use crate::whole_program::support::Folder;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine.
+/// A timeout that is long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The system call, its failure, and a word of what the sender is told.
+/// The system call, its failure, and a word of the response to the sender.
 const FAULTS: [(&str, &str, &str); 4] = [
     ("fdatasync", "error=EIO:when=3..6", "Input/output error"),
     ("fdatasync", "error=ENOSPC:when=2", "no space left"),
@@ -147,14 +147,14 @@ fn check_refusal(answer: &Answer, words: &str) {
 fn check_unready(server: &Server) {
     server.get("/healthz").is(200);
     let ready = server.get("/readyz");
-    // Asking may have been what made it well.
+    // The request itself may have made the server recover.
     if ready.status != 200 {
         assert_eq!((ready.status, &ready.json()["reason"]), (503, &"disk_failed".into()));
     }
     assert_eq!(server.get("/api/v1/status").status, 200);
 }
 
-/// What happened is in the log output, once in each direction and not with every request.
+/// Checks that the events are logged, once in each direction and not with every request.
 #[track_caller]
 fn check_said(server: &Server) {
     let said = server.said();

@@ -11,21 +11,21 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rounds of each of the two tests.
+/// The number of rounds of each of the two tests.
 const ROUNDS: u64 = 40;
-/// A log of segments of a quarter of this, so that a long round fills more than one.
+/// The size limit of the WAL. A segment has a quarter of it, so that a long round fills more than one.
 const ARGUMENTS: [&str; 2] = ["--wal-bytes", "10MiB"];
-/// Batches in the longest round: up to three megabytes of log.
+/// The number of batches in the longest round: up to three megabytes of WAL.
 const BATCHES: u64 = 200;
-/// A life ends when the log takes this, so that the longest round does not fill it; or after so many rounds.
+/// The WAL size, or the number of rounds, after which a new data directory is used, so that the longest round fits.
 const LIFE_BYTES: u64 = 5 << 20;
 const LIFE_ROUNDS: u64 = 8;
 
-/// The system calls that stand between a request and its answer, or between a start and its first request; and at
-/// which of a thread's calls to kill. The kill comes before the call is carried out.
+/// The system calls between a request and its response, or between a start and its first request; and the number of the
+/// call at which the thread is killed. The kill happens before the call is carried out.
 const TARGETS: [(&str, &[u64]); 10] = [
     ("fdatasync", &[1, 2, 3, 5, 8, 13, 21]),
-    // Of the log, and of answers on their way.
+    // These are calls for the WAL, and for responses.
     ("writev", &[1, 2, 3, 5, 8, 13, 21]),
     ("fsync", &[1, 2, 3, 4]),
     ("fallocate", &[1, 2]),
@@ -76,7 +76,7 @@ fn nothing_acknowledged_is_lost_by_kills_at_system_calls() {
     let mut life = Life::new();
     for round in 0..rounds {
         life = life.or_next();
-        // A stride through the list, so that one life meets different calls; later passes count further.
+        // The stride makes one life use different calls; later passes use higher counts.
         let (call, count) = targets[(round * 5) as usize % targets.len()];
         let count = count + round / targets.len() as u64;
         life.said = format!("round {round}, {call} {count}");
@@ -98,7 +98,7 @@ struct Life {
     folder: Folder,
     ledger: Arc<Ledger>,
     rounds: u64,
-    /// Where we are, for whoever reads a failure.
+    /// Returns the current position for failure messages.
     said: String,
 }
 
@@ -107,7 +107,7 @@ impl Life {
         Self { folder: Folder::new(), ledger: Arc::default(), rounds: 0, said: String::new() }
     }
 
-    /// Itself, or another when it has lasted long enough.
+    /// Returns itself, or a new life when it has lasted long enough.
     fn or_next(self) -> Self {
         if self.rounds < LIFE_ROUNDS && self.log_bytes() < LIFE_BYTES {
             return self;
@@ -116,7 +116,7 @@ impl Life {
         Self::new()
     }
 
-    /// Loads a server until it has taken so many batches or is gone, then ends it.
+    /// Loads a server until it has acknowledged this many batches or is gone, then ends it.
     fn round(&mut self, mut server: Server, batches: u64, end: impl FnOnce(Server)) {
         self.rounds += 1;
         if !server.gets_ready() {
@@ -132,7 +132,7 @@ impl Life {
         self.folder.path().join("data")
     }
 
-    /// What the log takes on the disk.
+    /// Returns the size of the WAL on disk.
     fn log_bytes(&self) -> u64 {
         let Ok(files) = std::fs::read_dir(self.data_dir().join("wal")) else { return 0 };
         files.map(|file| file.expect("a file").metadata().expect("its length").len()).sum()
@@ -145,7 +145,7 @@ impl Life {
         }
     }
 
-    /// A last server answers what is still open, and is stopped as it should be.
+    /// Starts a last server, which answers open requests and is stopped regularly.
     fn end(self) {
         let server = Server::start_with(&self.folder, &ARGUMENTS);
         settle(server.address("otlp_http"), &self.ledger);
@@ -156,13 +156,13 @@ impl Life {
     }
 }
 
-/// How many rounds to make: so many, or more when `FAULTLINE_KILL_ROUNDS` asks for them.
+/// Returns the number of rounds, which `FAULTLINE_KILL_ROUNDS` can raise.
 pub(crate) fn rounds(usual: u64) -> u64 {
     let asked = std::env::var("FAULTLINE_KILL_ROUNDS").ok();
     asked.map_or(0, |text| text.parse().expect("FAULTLINE_KILL_ROUNDS is a number")).max(usual)
 }
 
-/// Random numbers, other ones in each run (`SplitMix64`).
+/// Random numbers that differ in each run (`SplitMix64`).
 #[derive(Debug)]
 pub(crate) struct Dice(u64);
 

@@ -1,8 +1,8 @@
-//! What senders know of their requests, and the comparison of that with what is stored.
+//! The ledger of senders about their requests, and its comparison with the stored data.
 //!
-//! A batch is the lines of one request. Every line is a failure with an id of its own, so each makes one event and
-//! one call; batches with an `Idempotency-Key` go by the service `keyed`, others by `plain`. Batches that tell of years
-//! ago go by `old`: retention may take them, whole.
+//! A batch is the lines of one request. Every line is a failure with an id of its own, so each makes one event and one
+//! call. Batches with an `Idempotency-Key` use the service `keyed`, others `plain`. Batches with old times use `old`:
+//! retention may remove them, as a whole.
 
 use crate::whole_program::server::{Answer, dump};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-/// What some lines carry, so that the log sees payloads that it copies together and others that it does not.
+/// A filler of some lines, so that the WAL gets payloads that it copies together and others that it does not.
 const LONG_NOTE: usize = 8 << 10;
 
-/// The service of what retention may take.
+/// The service whose events retention may remove.
 const OLD: &str = "old";
 
 /// The lines of one request.
@@ -26,10 +26,10 @@ pub(crate) struct Batch {
     pub(crate) is_old: bool,
 }
 
-/// What the sender was told last.
+/// The last response that the sender got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acknowledgement {
-    /// Sent, and no answer came.
+    /// The request was sent, and no response came.
     Nothing,
     Yes,
     No,
@@ -70,19 +70,19 @@ impl Batch {
     }
 }
 
-/// What was told about each batch.
+/// The last response for each batch.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     sent: Mutex<BTreeMap<Batch, Acknowledgement>>,
 }
 
 impl Ledger {
-    /// Another one that knows the same, for a copy of the data directory.
+    /// Returns a copy of the ledger, for a copy of the data directory.
     pub(crate) fn copied(&self) -> Self {
         Self { sent: Mutex::new(self.sent().clone()) }
     }
 
-    /// One for a copy that was made when no more than these were known to be stored: others may be in it or not.
+    /// Returns a ledger for a copy made when only these were known to be stored; the copy may or may not have others.
     pub(crate) fn as_of(&self, yes: &[Batch]) -> Self {
         let known: std::collections::BTreeSet<&Batch> = yes.iter().collect();
         let then = |(batch, sent): (&Batch, &Acknowledgement)| {
@@ -92,12 +92,12 @@ impl Ledger {
         Self { sent: Mutex::new(self.sent().iter().map(then).collect()) }
     }
 
-    /// To be called before the first byte is sent: what is stored must have been sent.
+    /// Must be called before the first byte is sent, because all stored data must have been sent.
     pub(crate) fn sending(&self, batch: &Batch) {
         self.sent().insert(batch.clone(), Acknowledgement::Nothing);
     }
 
-    /// Notes an answer; true when it was a yes.
+    /// Records a response. Returns true when it was an acknowledgement.
     #[track_caller]
     pub(crate) fn answered(&self, batch: &Batch, answer: &Answer) -> bool {
         let yes = answer.status == 200;
@@ -109,21 +109,21 @@ impl Ledger {
         yes
     }
 
-    /// How many batches were answered with a yes.
+    /// Returns the number of acknowledged batches.
     pub(crate) fn acknowledged(&self) -> usize {
         self.sent().values().filter(|sent| **sent == Acknowledgement::Yes).count()
     }
 
-    /// The batches with a key whose sender may still try again.
+    /// Returns the batches with a key whose sender may still retry.
     pub(crate) fn to_retry(&self) -> Vec<Batch> {
         let sent = self.sent();
         let open = sent.iter().filter(|(batch, sent)| batch.is_keyed && **sent != Acknowledgement::Yes);
         open.map(|(batch, _)| batch.clone()).collect()
     }
 
-    /// Compares the ledger with what is stored: `acknowledged EXCEPT stored` is empty; a request is stored whole or
-    /// not at all, once, and not when it was refused; nothing is stored that was not sent; and the sums of traffic
-    /// agree with the events. Nobody may be writing.
+    /// Compares the ledger with the stored data: `acknowledged EXCEPT stored` is empty; a request is stored completely
+    /// or not at all, once, and not if it was rejected; nothing is stored that was not sent; and the sums of traffic
+    /// agree with the events. No sender may be active.
     #[track_caller]
     pub(crate) fn check(&self, data_dir: &Path) {
         let events = dump(data_dir, "events");
@@ -132,7 +132,7 @@ impl Ledger {
         let mut calls = count(&dump(data_dir, "traffic"), |row| {
             (text(row, "service"), row["calls"].as_u64().expect("a number"))
         });
-        // Each table lets its old rows go by itself.
+        // Each table removes its old rows independently.
         let (_, _) = (events.remove(OLD), calls.remove(OLD));
         assert_eq!(calls, events, "every event is one call, and every call one event");
     }
@@ -156,7 +156,7 @@ impl Ledger {
         assert!(stored.is_empty(), "stored but never sent: {stored:?}");
     }
 
-    /// Checks that all of these are stored, once; others may be too. For readers beside a writer.
+    /// Checks that these batches are stored, once; others may be too. It is for readers beside a writer.
     #[track_caller]
     pub(crate) fn check_includes(stored: &HashMap<String, u64>, batches: &[Batch]) {
         for id in batches.iter().flat_map(Batch::ids) {
@@ -164,7 +164,7 @@ impl Ledger {
         }
     }
 
-    /// The batches that were answered with a yes so far.
+    /// Returns the batches that were acknowledged so far.
     pub(crate) fn yes(&self) -> Vec<Batch> {
         let sent = self.sent();
         sent.iter()
@@ -178,7 +178,7 @@ impl Ledger {
     }
 }
 
-/// How often each id is stored, by `faultline dump`.
+/// Returns how often each id is stored, by `faultline dump`.
 pub(crate) fn stored_ids(data_dir: &Path) -> HashMap<String, u64> {
     count(&dump(data_dir, "events"), |event| (text(event, "request_id"), 1))
 }

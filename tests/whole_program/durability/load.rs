@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const SENDERS: usize = 4;
-/// How long one answer, and so a whole round, may take on a busy machine.
+/// The maximum time of one response, and so of a whole round, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Threads that send.
+/// The number of threads that send.
 pub(crate) struct Load {
     ledger: Arc<Ledger>,
     enough: Arc<AtomicBool>,
@@ -22,8 +22,9 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts the senders. Half of them keep their connection, half open one for each request. The first begins
-    /// with what earlier servers left unanswered and has a key. `name` keeps their ids apart from those of others.
+    /// Starts the senders. Half of them keep their connection, and half open one for each request. The first begins
+    /// with the keyed batches that earlier servers left unanswered. `name` keeps their ids apart from those of other
+    /// senders.
     pub(crate) fn start(address: SocketAddr, ledger: &Arc<Ledger>, name: &str) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
         let mut retries = ledger.to_retry();
@@ -42,7 +43,7 @@ impl Load {
         Self { ledger: Arc::clone(ledger), enough, senders }
     }
 
-    /// Waits until so many more batches were answered with a yes, or something else is the case.
+    /// Waits until this many more batches were acknowledged, or until another condition holds.
     pub(crate) fn until(&self, more: usize, mut or: impl FnMut() -> bool) {
         let (goal, began) = (self.ledger.acknowledged() + more, Instant::now());
         while self.ledger.acknowledged() < goal && !or() {
@@ -51,7 +52,7 @@ impl Load {
         }
     }
 
-    /// Tells the senders to stop, and waits for them. A server that is gone stops them too.
+    /// Stops the senders, and waits for them. They also stop when the server is gone.
     pub(crate) fn end(self) {
         self.enough.store(true, Ordering::Relaxed);
         for sender in self.senders {
@@ -89,7 +90,7 @@ impl Sender {
         self.ledger.sending(batch);
         let Ok(answer) = self.post(batch) else { return false };
         if !self.ledger.answered(batch, &answer) {
-            // The server said when to come back; a test has less time.
+            // The server told the sender when to retry; a test has less time.
             std::thread::sleep(Duration::from_millis(20));
         }
         true
@@ -113,14 +114,14 @@ fn post_once(address: SocketAddr, batch: &Batch) -> io::Result<Answer> {
     let mut headers = vec![("Content-Type", "application/x-ndjson")];
     headers.extend(batch.key().map(|key| ("Idempotency-Key", key)));
     let answer = ask(address, "POST", "/v1/envelopes", &headers, batch.body().as_bytes())?;
-    // The end of a killed server's connection can cut an answer short.
+    // The connection of a killed server can end within a response.
     match answer.header("content-length").and_then(|length| length.parse::<usize>().ok()) {
         Some(length) if answer.body.len() == length => Ok(answer),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
-/// Sends one batch and notes the answer, which must come.
+/// Sends one batch and records the response, which must come.
 #[track_caller]
 pub(crate) fn send(address: SocketAddr, ledger: &Ledger, batch: &Batch) -> Answer {
     ledger.sending(batch);
@@ -129,7 +130,7 @@ pub(crate) fn send(address: SocketAddr, ledger: &Ledger, batch: &Batch) -> Answe
     answer
 }
 
-/// Sends everything again that has a key and no yes yet, until it has one.
+/// Retries every batch that has a key and no acknowledgement yet, until it is acknowledged.
 #[track_caller]
 pub(crate) fn settle(address: SocketAddr, ledger: &Ledger) {
     let began = Instant::now();

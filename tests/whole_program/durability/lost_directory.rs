@@ -1,4 +1,5 @@
-//! The data directory of a running server is removed, renamed or replaced; and a log whose size is kept over restarts.
+//! Tests of a data directory that is removed, renamed or replaced while a server runs, and of the WAL's size over
+//! restarts.
 
 use super::ledger::{Batch, Ledger};
 use super::load::send;
@@ -27,7 +28,7 @@ const HARMS: [(&str, Harm); 6] = [
     ("log renamed", |data, aside| fs::rename(data.join("wal"), aside).expect("mv")),
 ];
 
-/// A copy is put in the place of the data directory, with the same names and none of the same files.
+/// Replaces the data directory with a copy, which has the same names but other files.
 const COPIED: &str = "replaced by a copy";
 
 fn copy(from: &Path, to: &Path) {
@@ -42,7 +43,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The files of a folder with what they hold.
+/// Returns the files of a folder with their content.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
@@ -78,7 +79,7 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
         let status = server.status();
         assert_eq!(status["sources"]["envelopes"]["refused"]["directory_lost"], 3, "{name}: {status}");
         if let Some(copied) = copied {
-            // Not even what it would give back when it stops.
+            // This includes the rows that a stop would flush.
             server.stop();
             assert!(!copied.is_empty());
             assert_eq!(contents(&data.join("wal")), copied, "the copy is not ours to change");
@@ -124,7 +125,7 @@ fn the_log_keeps_its_size_over_restarts() {
         }
         let segments = fs::read_dir(folder.path().join("data/wal")).expect("the log").flatten();
         let bytes: u64 = segments.filter_map(|segment| Some(segment.metadata().ok()?.len())).sum();
-        // The header of a segment, with the schemas, and the rest of a group.
+        // The slack is the header of a segment, with the schemas, and the rest of a group.
         assert!(bytes <= LIMIT + LIMIT / 8, "round {round}: {bytes} bytes");
     }
     ledger.check(&folder.path().join("data"));

@@ -1,4 +1,4 @@
-//! Ends that are asked for, and two servers that want the same directory.
+//! Tests of regular stops, and of two servers that use the same directory.
 
 use super::client::Connection;
 use super::ledger::{Batch, Ledger};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine.
+/// A timeout that is long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Scenario: SIGTERM under load, while one sender is in the middle of a body.
@@ -32,7 +32,7 @@ fn a_stop_under_load_finishes_what_was_begun() {
     assert_eq!(server.wait().code(), Some(0), "{}", server.said());
     load.end();
     ledger.check(server.data_dir());
-    // What had no answer can be sent again.
+    // Requests without a response can be sent again.
     let server = Server::start(&folder);
     settle(server.address("otlp_http"), &ledger);
     let data_dir = server.data_dir().to_owned();
@@ -75,7 +75,7 @@ fn a_second_signal_does_not_wait() {
     let began = Instant::now();
     server.signal("INT");
     assert_eq!(server.wait().code(), Some(5), "{}", server.said());
-    // Far less than it would wait for the body.
+    // This is far less than it would wait for the body.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert!(connection.answer().is_err(), "nobody is there to answer");
     ledger.check(server.data_dir());
@@ -115,7 +115,7 @@ fn begin(server: &Server, batch: &Batch) -> Connection {
     let body = batch.body();
     connection.begin(batch.key(), body.len()).expect("the head is sent");
     connection.send(&body.as_bytes()[..1]).expect("the body is begun");
-    // Nothing outside tells that a body is being read.
+    // From outside, it is not visible that a body is being read.
     std::thread::sleep(Duration::from_millis(300));
     connection
 }

@@ -6,8 +6,9 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use std::process::{Command, Stdio};
 
-/// A strace command that injects something into a system call, to be continued by the server's own command. The
-/// server stays our child (`-D`), so that signals and exit codes are its own; (Not with `--seccomp-bpf`: strace 6.1 then injects no signal but the first.)
+/// Returns a strace command that injects a fault into a system call, to be followed by the server's own command. The
+/// server stays a child of the test (`-D`), so that signals and exit codes are its own. (`--seccomp-bpf` is not used:
+/// with it, strace 6.1 injects only the first signal.)
 pub(crate) fn strace(call: &str, injection: &str) -> Command {
     let version = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(
@@ -20,7 +21,7 @@ pub(crate) fn strace(call: &str, injection: &str) -> Command {
     command
 }
 
-/// The same, but only for calls on the first log segments of a folder's server, sockets left alone.
+/// Returns the same command, limited to calls on the first WAL segments of a folder's server; sockets are not affected.
 pub(crate) fn strace_log(folder: &Folder, call: &str, injection: &str) -> Command {
     let mut command = strace(call, injection);
     for number in 1..=32 {

@@ -1,4 +1,4 @@
-//! Rotation under load, and kills in the middle of it.
+//! Tests of rotation under load, and of kills during a rotation.
 
 use super::writer::Writer;
 use super::{Bench, PATIENCE};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: u64 = 4;
 
-/// Moves `app.log.1` to `app.log.2` and so on, all that there are.
+/// Renames `app.log.1` to `app.log.2` and so on, as far as the files exist.
 fn make_room(bench: &Bench) {
     let name = |number: u64| bench.log(&format!("app.log.{number}"));
     for number in (1..20).rev().filter(|number| name(*number).exists()) {
@@ -87,7 +87,7 @@ fn rotation_by_copying_and_kills() {
     assert!(files["copies"].as_u64() >= Some(1), "{files}");
     assert!(server.stop().success());
     bench.stores_each_once(written);
-    // With everything that was written down, nothing is read again either.
+    // The positions are stored, so nothing is read again either.
     let server = bench.serve();
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(server.status()["files"]["lines"], 0);

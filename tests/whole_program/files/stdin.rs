@@ -1,4 +1,4 @@
-//! Lines of standard input, and what is passed on of them.
+//! Tests of lines from standard input, and of the copy that is passed on.
 
 use super::{Bench, PATIENCE, line};
 use crate::whole_program::server::{Server, allow_flushing, ask, forbid_flushing};

@@ -1,6 +1,6 @@
-//! Files that cannot be read: they are told of once, counted, and harm nobody else.
+//! Tests of files that cannot be read: they are reported once, counted, and do not affect others.
 //!
-//! The tests may run as root, whom permissions do not stop: these cannot be read by anybody.
+//! The tests may run as root, for whom permissions do not apply, so these files are unreadable for everybody.
 
 use super::{Bench, PATIENCE, line, stored};
 use crate::whole_program::otlp::client::gzip;

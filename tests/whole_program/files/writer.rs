@@ -1,5 +1,5 @@
 //! A thread that writes numbered lines to a log as an application does: at speed, sometimes half a line at a time, into
-//! the file that it has open, whatever that is called by now.
+//! the file that it has open, whatever its name is by now.
 
 use super::line;
 use std::fs::File;
@@ -43,14 +43,15 @@ impl Writer {
         *self.shared.file.lock().expect("the writer lives") = open(&self.shared.path);
     }
 
-    /// Does something while no line is written: what the writer would lose is not what is tested.
+    /// Runs a function while no line is written, because lines that the writer itself would lose are not part of the
+    /// test.
     pub(super) fn meanwhile(&self, act: impl FnOnce()) {
         let held = self.shared.file.lock().expect("the writer lives");
         act();
         drop(held);
     }
 
-    /// Ends, and tells how many lines were written.
+    /// Ends the thread, and returns the number of lines that it wrote.
     pub(super) fn end(self) -> u64 {
         self.shared.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("the writer lives");

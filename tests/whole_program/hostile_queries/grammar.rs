@@ -1,6 +1,6 @@
-//! Statements made at random from a grammar, the same for the same seed: most of them make sense, some are absurd.
+//! Random statements from a grammar, the same for the same seed: most of them are meaningful, some are absurd.
 
-/// Columns of `events`, as text, number or truth.
+/// Columns of `events`, as text, number or boolean.
 const TEXTS: [&str; 8] =
     ["message", "code", "canonical", "service", "operation", "template", "category", "attributes"];
 const NUMBERS: [&str; 4] = ["represents", "duration_us", "http_status", "retry_after_s"];
@@ -29,7 +29,7 @@ impl Grammar {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
 
-    /// A number below `most` (xorshift).
+    /// Returns a number below `most` (xorshift).
     fn below(&mut self, most: usize) -> usize {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -46,7 +46,7 @@ impl Grammar {
         (0..count).map(|_| make(self)).collect::<Vec<_>>().join(between)
     }
 
-    /// A statement.
+    /// Returns a statement.
     pub(crate) fn statement(&mut self) -> String {
         match self.below(12) {
             0 => format!("EXPLAIN {}", self.query(2)),

@@ -1,4 +1,4 @@
-//! The processes of a server: which there are, and how much memory each takes.
+//! The processes of a server, and the memory of each.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The memory that the server itself may use: it plans and runs nothing.
+/// The memory limit of the server itself, which plans and runs no statements.
 const SERVER_BYTES: u64 = 700 << 20;
-/// What a worker may take: its limit (448 MiB) with what the program itself takes, twice, since what it reads of its own
-/// file counts as resident too, and a debug build is large.
+/// The memory limit of a worker: its own limit (448 MiB), and twice the size of the program, because the parts of its
+/// file that it has read count as resident too, and a debug build is large.
 const WORKER_BYTES: u64 = 700 << 20;
-/// What all workers may take: the limit of all queries (512 MiB), what eight of them take when they have nothing to do, and
-/// what they can grow by between two looks of the server.
+/// The memory limit of all workers: the limit of all queries (512 MiB), the idle memory of eight workers, and the
+/// growth between two checks of the server.
 const WORKERS_BYTES: u64 = 1280 << 20;
 
-/// Looks at a server and its workers many times a second.
+/// Samples a server and its workers many times a second.
 pub(crate) struct Processes {
     seen: Arc<Seen>,
     watcher: Option<JoinHandle<()>>,
@@ -29,19 +29,19 @@ struct Seen {
     workers: AtomicU64,
 }
 
-/// The most memory that was seen, in bytes.
+/// The highest memory that was seen, in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Highest {
-    /// Of the server, resident.
+    /// The resident memory of the server.
     pub(crate) server: u64,
-    /// Of one of its workers, resident.
+    /// The resident memory of one of its workers.
     pub(crate) worker: u64,
-    /// Of all its workers together, without what they share with each other.
+    /// The memory of all its workers together, without the parts that they share.
     pub(crate) workers: u64,
 }
 
 impl Highest {
-    /// The higher of each.
+    /// Returns the higher of each value.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             server: self.server.max(other.server),
@@ -50,7 +50,7 @@ impl Highest {
         }
     }
 
-    /// Everything is within its bound.
+    /// Checks that everything is within its limit.
     #[track_caller]
     pub(crate) fn assert_bounded(self) {
         assert!(self.server < SERVER_BYTES, "the server took {} bytes", self.server);
@@ -105,7 +105,7 @@ fn all() -> impl Iterator<Item = u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The workers of a server.
+/// Returns the workers of a server.
 pub(crate) fn children(server: u32) -> Vec<u32> {
     all().filter(|pid| field(*pid, "PPid:") == Some(u64::from(server)) && is_worker(*pid)).collect()
 }
@@ -115,7 +115,7 @@ fn is_worker(pid: u32) -> bool {
     line.split(|byte| *byte == 0).any(|word| word == b"query-worker")
 }
 
-/// Processor time that a process has used.
+/// Returns the processor time that a process has used.
 fn used(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
@@ -123,13 +123,13 @@ fn used(pid: u32) -> u64 {
     times.sum()
 }
 
-/// A worker that has begun to work.
+/// Returns a worker that has begun to work.
 pub(crate) fn busiest_child(server: u32) -> u32 {
     let began = Instant::now();
     let before: Vec<(u32, u64)> = children(server).into_iter().map(|pid| (pid, used(pid))).collect();
     loop {
         let known = |pid: u32| before.iter().find(|(known, _)| *known == pid).map_or(0, |(_, used)| *used);
-        // Three seconds of work are more than a start takes.
+        // Three seconds of processor time are more than a start takes.
         if let Some(pid) = children(server).into_iter().find(|pid| used(*pid) > known(*pid) + 300) {
             return pid;
         }
@@ -144,7 +144,7 @@ pub(crate) fn kill(pid: u32) {
     let _ = kill_process(pid, Signal::KILL);
 }
 
-/// Waits until every thread of these workers has ended: only then is it known to the server that a worker has.
+/// Waits until every thread of these workers has ended, because only then does the server know that a worker has ended.
 pub(crate) fn wait_until_gone(workers: &[u32]) {
     let began = Instant::now();
     let lives = |pid: &u32| {

@@ -1,4 +1,4 @@
-//! Hostile bodies, built cheaply: the sender of a bomb does not want to work for it either.
+//! Hostile bodies that are cheap to build, because the sender of a bomb avoids effort, too.
 
 use std::io::Write;
 
@@ -14,17 +14,17 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// A gibibyte of zeros in gzip: 256 members of 4 MiB each.
+/// Returns a gibibyte of zeros in gzip: 256 members of 4 MiB each.
 pub(super) fn gzip_bomb() -> Vec<u8> {
     gzip(&vec![0; 4 * MIB]).repeat(256)
 }
 
-/// A gibibyte of zeros in zstd: 256 frames of 4 MiB each.
+/// Returns a gibibyte of zeros in zstd: 256 frames of 4 MiB each.
 pub(super) fn zstd_bomb() -> Vec<u8> {
     zstd(&vec![0; 4 * MIB]).repeat(256)
 }
 
-/// A few bytes that ask for 128 MiB of window to be read.
+/// Returns a few bytes that need a window of 128 MiB to be decompressed.
 pub(super) fn zstd_window() -> Vec<u8> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(27).unwrap();
@@ -32,13 +32,13 @@ pub(super) fn zstd_window() -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A batch in one line: `context`, and a failed item so many times.
+/// Returns a batch in one line: `context`, and this many failed items.
 pub(super) fn batch(context: &str, items: usize) -> String {
     let items = vec![r#"{"success":false,"error":"x"}"#; items].join(",");
     format!("{{\"success\":true,{context}\"results\":[{items}]}}\n")
 }
 
-/// As many copies as fit.
+/// Returns as many copies as fit.
 pub(super) fn fill(line: &str, bytes: usize) -> String {
     line.repeat(bytes / line.len())
 }

@@ -1,7 +1,7 @@
 //! Abuse of HTTP/2 itself: frames that no library would send, written by hand.
 //!
-//! Some of it is against the rules and must end the connection; some is within them and must merely cost
-//! nothing. Either way the server goes on for everyone else.
+//! Some of it violates the protocol and must end the connection; some is allowed and must merely cost little. Either
+//! way, the server continues to serve everyone else.
 
 use super::{good_lines, is_unharmed};
 use crate::whole_program::server::Server;
@@ -26,7 +26,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The head of an export, as literals that no table remembers.
+/// Returns the head of an export, as literals that are not stored in a header table.
 fn head() -> Vec<u8> {
     let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
     let fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x")];
@@ -46,7 +46,7 @@ fn begun() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// So many streams, each opened with `rest` after its head.
+/// Returns frames for this many streams, each opened with `rest` after its head.
 fn streams(count: u32, flags: u8, rest: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let stream = |number: u32| [frame(HEADERS, flags, number, &head()), rest(number)].concat();
     (0..count).flat_map(|number| stream(2 * number + 1)).collect()
@@ -90,7 +90,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// True when the server has hung up, or said that it will (GOAWAY).
+/// Returns true when the server has disconnected, or announced it (GOAWAY).
 fn is_ended(stream: &mut TcpStream) -> bool {
     let mut said = Vec::new();
     let mut buffer = [0; 16 << 10];
@@ -118,14 +118,14 @@ fn has_goaway(mut said: &[u8]) -> bool {
     false
 }
 
-/// Whoever breaks the rules is hung up on, and nobody else is.
+/// A client that violates the protocol is disconnected, and no other.
 #[test]
 fn broken_rules_end_the_connection_and_nothing_else() {
     let folder = Folder::new();
     let server = Server::start(&folder);
     for (name, bytes) in against_the_rules() {
         let mut stream = connect(&server);
-        // The server may hang up before it has everything.
+        // The server may disconnect before it has received everything.
         let _ = stream.write_all(&bytes);
         assert!(is_ended(&mut stream), "{name}: the connection goes on");
     }
@@ -145,8 +145,8 @@ fn stalled_streams_keep_nobody_waiting() {
     assert!(began.elapsed() < Duration::from_secs(8), "they waited {:?}", began.elapsed());
 }
 
-/// Floods of frames that ask for an answer, from clients that never read one: the server stops reading them
-/// instead of heaping up answers.
+/// Floods of frames that require a response, from clients that never read one: the server stops reading them instead of
+/// buffering responses.
 #[test]
 fn floods_that_nobody_reads_the_answers_of_cost_nothing() {
     let folder = Folder::new();
@@ -166,7 +166,7 @@ fn floods_that_nobody_reads_the_answers_of_cost_nothing() {
     is_unharmed(&server);
 }
 
-/// Sends as much as goes in without waiting for long.
+/// Sends as much as can be sent without a long wait.
 fn pour(server: &Server, flood: &[u8]) -> TcpStream {
     let mut stream = connect(server);
     stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();

@@ -1,4 +1,4 @@
-//! Hostile calls over gRPC, and a client that sends them: frames of messages are written by hand.
+//! Hostile calls over gRPC, and a client that sends them with message frames written by hand.
 
 use super::protobuf::{deep_value, field, good_span, request, span_with};
 use super::{Sent, bodies, is_unharmed, remedy};
@@ -17,12 +17,12 @@ pub(super) struct Call {
     path: &'static str,
     headers: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
-    /// Trailers follow the body; gRPC has none in this direction.
+    /// True if trailers follow the body; gRPC requests have none.
     trailers: bool,
 }
 
 impl Call {
-    /// An export of spans, as every exporter sends it.
+    /// Returns an export of spans, as every exporter sends it.
     pub(super) fn of(message: &[u8]) -> Self {
         Self::with_body(framed(0, message))
     }
@@ -53,7 +53,7 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
 pub(super) struct Answered {
     pub(super) http: u16,
     pub(super) grpc: Option<i32>,
-    /// `grpc-message`, or the body of an answer that is not gRPC.
+    /// `grpc-message`, or the body of a response that is not gRPC.
     pub(super) message: String,
 }
 
@@ -76,7 +76,7 @@ async fn send(address: std::net::SocketAddr, call: &Call) -> Result<Answered, h2
     }
     let request = request.body(()).expect("a request");
     let (response, mut body) = client.ready().await?.send_request(request, false)?;
-    // A server that has seen enough may have reset the stream.
+    // A server that has read enough may have reset the stream.
     let _ = body.send_data(Bytes::from(call.body.clone()), !call.trailers);
     if call.trailers {
         let _ = body.send_trailers(http::HeaderMap::from_iter([(
@@ -104,7 +104,7 @@ async fn read(response: http::Response<h2::RecvStream>) -> Result<Answered, h2::
     Ok(Answered { http: head.status.as_u16(), grpc, message })
 }
 
-/// `%20` and the like, as `grpc-message` has them.
+/// Decodes percent escapes such as `%20`, as in `grpc-message`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('%');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -116,7 +116,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Calls that are refused: the HTTP status, gRPC's, and the cause.
+/// Calls that are rejected: the HTTP status, the gRPC status, and the cause.
 fn table() -> Vec<(Call, u16, Option<i32>, &'static str)> {
     let good = good_span();
     let two = [framed(0, &good), framed(0, &good)].concat();
@@ -149,8 +149,8 @@ fn table() -> Vec<(Call, u16, Option<i32>, &'static str)> {
     ]
 }
 
-/// Every call of the table is refused with its status, its reason and its remedy, and counted once; a good call
-/// after each is taken.
+/// Every call of the table is rejected with its status, its reason and its remedy, and counted once; a good call after
+/// each is accepted.
 #[test]
 fn every_refused_call_has_a_reason_a_remedy_and_a_counter() {
     let folder = Folder::new();
@@ -171,7 +171,7 @@ fn every_refused_call_has_a_reason_a_remedy_and_a_counter() {
     is_unharmed(&server);
 }
 
-/// Odd but harmless: trailers after the body, a value nested without end, a compressed message that is good.
+/// Calls that are unusual but harmless: trailers after the body, a deeply nested value, a valid compressed message.
 #[test]
 fn odd_calls_are_taken() {
     let folder = Folder::new();

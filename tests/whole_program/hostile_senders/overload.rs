@@ -1,4 +1,4 @@
-//! Ten times the load: far more bodies at once than there is room for, from clients that do as they are told.
+//! Ten times the load: far more bodies at once than there is room for, from clients that follow the server's advice.
 
 use super::bodies::MIB;
 use super::{is_unharmed, remedy};
@@ -13,7 +13,7 @@ const LINES: usize = 8;
 /// The time for which a client retries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Eight failures of almost a mebibyte each, of which no two clients send the same.
+/// Returns eight failures of almost a mebibyte each, which differ between clients.
 fn body(client: usize, padding: &str) -> Vec<u8> {
     let line = |line: usize| {
         format!(
@@ -23,7 +23,7 @@ fn body(client: usize, padding: &str) -> Vec<u8> {
     (0..LINES).map(line).collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// Sends until it is told yes, and gives back how often it was told to come back.
+/// Sends until the request is accepted, and returns how often the client had to retry.
 fn insist(server: &Server, client: usize, body: &[u8]) -> u64 {
     let key = format!("client-{client}");
     let headers = [("Content-Type", "application/x-ndjson"), ("Idempotency-Key", key.as_str())];
@@ -54,7 +54,7 @@ fn insist(server: &Server, client: usize, body: &[u8]) -> u64 {
 fn a_client_that_tries_again_loses_nothing() {
     let folder = Folder::new();
     let server = Server::start(&folder);
-    // White space costs a reader next to nothing: it is the room that is to be overrun, not the processor.
+    // White space costs a reader almost nothing: the memory is to be exhausted, not the processor.
     let padding = " ".repeat(MIB - 300);
     let refused = AtomicU64::new(0);
     let done = AtomicBool::new(false);
@@ -85,7 +85,7 @@ fn a_client_that_tries_again_loses_nothing() {
     is_unharmed(&server);
 }
 
-/// Asks for health until everything is done, and gives back how often.
+/// Requests health until everything is done, and returns the number of requests.
 fn watch(server: &Server, done: &AtomicBool) -> usize {
     let mut answers = 0;
     while !done.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! OTLP messages by hand: also those that no encoder would write.
+//! OTLP messages written by hand, including messages that no encoder would write.
 
 /// A field that holds bytes.
 pub(super) fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
@@ -21,7 +21,7 @@ pub(super) fn request(records: &[Vec<u8>]) -> Vec<u8> {
     field(1, &field(2, &scope))
 }
 
-/// A span that any server would take.
+/// Returns a span that any server would accept.
 pub(super) fn good_span() -> Vec<u8> {
     request(&[field(5, b"call")])
 }
@@ -31,12 +31,12 @@ pub(super) fn span_with(value: &[u8]) -> Vec<u8> {
     [field(5, b"call"), field(9, &[field(1, b"key"), field(2, value)].concat())].concat()
 }
 
-/// A list in a list in a list.
+/// Returns a list in a list in a list.
 pub(super) fn deep_value(depth: usize) -> Vec<u8> {
     (0..depth).fold(field(1, b"x"), |value, _| field(5, &field(1, &value)))
 }
 
-/// The same in JSON.
+/// Returns the same in JSON.
 pub(super) fn deep_json(depth: usize) -> String {
     let open = r#"{"arrayValue":{"values":["#.repeat(depth);
     format!(r#"{open}{{"stringValue":"x"}}{}"#, "]}}".repeat(depth))

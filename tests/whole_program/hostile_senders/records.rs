@@ -1,4 +1,4 @@
-//! Bad records beside good ones: each costs itself, is told about, and is counted by its reason.
+//! Bad records beside good ones: each affects only itself, is reported, and is counted by its reason.
 
 use super::bodies::MIB;
 use super::protobuf::{deep_json, deep_value, field, request, span_with};
@@ -7,7 +7,7 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::{Folder, OPEN};
 use serde_json::{Value, json};
 
-/// A body of envelopes, how many of them are read, and the place and the reason of those that are not.
+/// A body of envelopes, the number of readable ones, and the position and reason of the others.
 type Case = (Vec<u8>, u64, Vec<(u64, &'static str)>);
 
 fn beside(bad: &[&[u8]]) -> Vec<u8> {
@@ -98,8 +98,8 @@ fn post_traces(server: &Server, content_type: &str, body: &[u8]) -> Vec<u8> {
     server.post("/v1/traces", &[("Content-Type", content_type)], body).is(200).body
 }
 
-/// Absurd spans: nested deeper than any stack, texts of 60 MiB, bytes that are no span. The good span beside
-/// each is taken; what is merely too much of something is cut, what cannot be read is rejected and counted.
+/// Absurd spans: nested deeper than any stack, texts of 60 MiB, bytes that are not a span. The good span beside each is
+/// accepted; a span that has too much of something is truncated, and an unreadable one is rejected and counted.
 #[test]
 fn an_absurd_span_costs_only_itself() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! A table of requests that are refused over HTTP: each with its status, its reason, its remedy, its counter.
+//! A table of requests that are rejected over HTTP, each with its status, its reason, its remedy and its counter.
 
 use super::bodies::{self, MIB};
 use super::{Sent, is_unharmed, remedy};
@@ -14,7 +14,7 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const GZIP: (&str, &str) = ("Content-Encoding", "gzip");
 const ZSTD: (&str, &str) = ("Content-Encoding", "zstd");
 
-/// A request, and what must become of it.
+/// A request, and its expected outcome.
 struct Case {
     request: (&'static str, &'static str, Vec<(&'static str, &'static str)>, Vec<u8>),
     status: u16,
@@ -61,7 +61,7 @@ fn compressed() -> Vec<Case> {
     ]
 }
 
-/// Announced and never sent: refused without a byte of it.
+/// The body is announced and never sent: the request is rejected without reading any of it.
 fn announced() -> Vec<Case> {
     vec![
         case(ENVELOPES, &[NDJSON, ("Content-Length", "67108865")], "", TOO_LARGE),
@@ -126,7 +126,7 @@ fn source_of(path: &str) -> &'static str {
     }
 }
 
-/// The answer has the status, the reason and the remedy, in the words of its protocol.
+/// Checks that the response has the status, the reason and the remedy, in the format of its protocol.
 #[track_caller]
 fn check(name: &str, answer: &Answer, status: u16, cause: &str) {
     let body = String::from_utf8_lossy(&answer.body);
@@ -168,11 +168,11 @@ fn head(headers: &str) -> String {
     )
 }
 
-/// Sends bytes as they are, and reads the answer to its end.
+/// Sends bytes as they are, and reads the response to its end.
 fn raw(server: &Server, bytes: &[u8], then: impl FnOnce(&TcpStream)) -> Answer {
     let mut stream = TcpStream::connect(server.address("otlp_http")).unwrap();
     stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
-    // A server that has seen enough may close before everything is sent.
+    // A server that has read enough may close the connection before everything is sent.
     let _ = stream.write_all(bytes);
     then(&stream);
     read_answer(&mut stream).expect("an answer")
@@ -213,7 +213,7 @@ fn heads_that_are_no_heads_are_answered_and_closed() {
         (head(&many), OPEN, 431),
         (head(&format!("x: {}\r\n", "y".repeat(200_000))), OPEN, 431),
         ("\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03\r\n\r\n".to_owned(), "", 400),
-        // The chunks count and the length does not, so that nothing is left over as a second request.
+        // The chunked encoding is used and the length is not, so nothing is left over as a second request.
         (head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), &chunked, 200),
         (head("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), &chunked, 200),
         (head(&format!("Content-Length: {length}\r\n")), &format!("{OPEN}POST /v1/envelopes HTTP/1.1"), 200),

@@ -1,5 +1,5 @@
-//! Senders that are slow on purpose: many connections that send their head or their body byte by byte, stop in
-//! the middle, say nothing, or never read what they are told.
+//! Senders that are slow on purpose: many connections that send their head or their body byte by byte, stop in the
+//! middle, send nothing, or never read their responses.
 
 use super::grpc::{self, Call};
 use super::{good_lines, is_unharmed, protobuf, remedy};
@@ -9,9 +9,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Heads and pauses in bodies may take ten seconds: after this long their senders have been let go.
+/// The time after which slow senders are disconnected, because heads and pauses in bodies may take ten seconds.
 const WATCHED: Duration = Duration::from_secs(13);
-/// A good request on a machine that does a lot besides.
+/// The maximum time of a good request on a busy machine.
 const IN_TIME: Duration = Duration::from_secs(5);
 
 const BODY: &str = "POST /v1/envelopes HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{";
@@ -19,13 +19,13 @@ const BODY: &str = "POST /v1/envelopes HTTP/1.1\r\nHost: x\r\nContent-Length: 10
 /// The slow senders of one test.
 struct Slow {
     silent: Vec<TcpStream>,
-    /// A byte of a head now and then.
+    /// Sends a byte of a head now and then.
     heads: Vec<TcpStream>,
-    /// A byte of a body now and then.
+    /// Sends a byte of a body now and then.
     bodies: Vec<TcpStream>,
-    /// The beginning of a body, and no more.
+    /// Sends the beginning of a body, and nothing more.
     stalled: Vec<TcpStream>,
-    /// Thousands of requests, and nobody who reads the answers.
+    /// Sends thousands of requests, and never reads the responses.
     deaf: Vec<TcpStream>,
 }
 
@@ -117,7 +117,7 @@ fn first_answer(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// A sender that hangs up is noticed soon, not at once.
+/// A sender that disconnects is noticed soon, not at once.
 #[track_caller]
 fn eventually(server: &Server, cause: &str, count: usize) {
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! The worst that could be found: bodies within every limit on size that yield as much as they can, many at
-//! once, on top of a full hot buffer.
+//! The worst known cases: bodies within every size limit that yield as much as they can, many at once, while the buffer
+//! is full.
 
 use super::bodies::{self, MIB, batch, fill};
 use super::{good_lines, is_unharmed};
@@ -13,7 +13,7 @@ fn post(server: &Server, body: &str) -> u16 {
     server.post("/v1/envelopes", &[NDJSON], body.as_bytes()).status
 }
 
-/// Sends bodies all at once, and gives back what each was answered.
+/// Sends bodies all at once, and returns the response to each.
 fn at_once(server: &Server, bodies: &[&str]) -> Vec<u16> {
     std::thread::scope(|scope| {
         let sent: Vec<_> = bodies.iter().map(|body| scope.spawn(|| post(server, body))).collect();
@@ -21,17 +21,17 @@ fn at_once(server: &Server, bodies: &[&str]) -> Vec<u16> {
     })
 }
 
-/// Records of 64 KiB of context and sixteen failures: what is stored is sixteen times what is sent.
+/// Returns records of 64 KiB of context and sixteen failures: the stored data is sixteen times as large as the request.
 fn amplifying(bytes: usize) -> String {
     fill(&heavy(16), bytes)
 }
 
-/// A failure with 60 KB of context.
+/// Returns a failure with 60 KB of context.
 fn heavy(items: usize) -> String {
     batch(&format!(r#""x":"{}","#, "y".repeat(60_000)), items)
 }
 
-/// Fills the hot buffer with records of an ordinary size, as far as they are not flushed at once.
+/// Fills the buffer with records of an ordinary size, as far as they are not flushed at once.
 fn fill_hot(server: &Server) {
     let body = fill(&heavy(1), 6 * MIB);
     for _ in 0..9 {
