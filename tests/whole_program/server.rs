@@ -1,5 +1,5 @@
-//! A real `faultline serve` on free ports of loopback, ended with the test that started it; and a client that
-//! sends exactly the bytes it is told to.
+//! A real `faultline serve` on free ports of loopback, which ends with the test that started it; and a client that
+//! sends exactly the bytes it is given.
 
 use super::support::{Folder, faultline, program};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,13 +23,13 @@ pub(crate) struct Server {
     pub(crate) endpoints: Value,
 }
 
-/// Puts a file where the tables belong, so that nothing can be flushed and the log keeps everything.
+/// Puts a file where the tables belong, so that nothing can be flushed and the WAL keeps everything.
 pub(crate) fn forbid_flushing(folder: &Folder) {
     std::fs::create_dir_all(folder.path().join("data")).expect("a data directory");
     std::fs::write(tables_of(folder), "in the way").expect("a file in the way");
 }
 
-/// Takes it away again.
+/// Removes that file again.
 pub(crate) fn allow_flushing(folder: &Folder) {
     std::fs::remove_file(tables_of(folder)).expect("the file in the way");
 }
@@ -76,7 +76,7 @@ impl Server {
         arguments: &[&str],
     ) -> Self {
         let data_dir = folder.path().join("data");
-        // What an earlier server left behind would be taken for this one's.
+        // The files of an earlier server would otherwise be taken for those of this one.
         let _ = std::fs::remove_file(data_dir.join("endpoints.json"));
         let log = folder.path().join("serve.log");
         let stderr = File::options().create(true).append(true).open(&log).expect("a log file");
@@ -94,7 +94,7 @@ impl Server {
         Self { child, data_dir, log, endpoints: Value::Null }
     }
 
-    /// Waits until it takes requests; false when it ended instead.
+    /// Waits until it accepts requests. Returns false when it ended instead.
     pub(crate) fn gets_ready(&mut self) -> bool {
         let began = Instant::now();
         let path = self.data_dir.join("endpoints.json");
@@ -124,7 +124,7 @@ impl Server {
         &self.data_dir
     }
 
-    /// Everything on stderr so far, of earlier servers of the same folder too.
+    /// Returns all of stderr so far, including that of earlier servers of the same folder.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -151,7 +151,7 @@ impl Server {
         ask(self.address("web"), "GET", path, &[], b"").expect("an answer")
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub(crate) fn status(&self) -> Value {
         self.get("/api/v1/status").json()
     }
@@ -161,7 +161,7 @@ impl Server {
         dump(&self.data_dir, table)
     }
 
-    /// Resident memory in bytes: now, and at its highest.
+    /// Returns the resident memory in bytes: the present and the highest value.
     pub(crate) fn resident(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("/proc");
         let field = |name: &str| {
@@ -275,7 +275,7 @@ pub(crate) fn ask(
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(head.as_bytes())?;
-    // A server that has seen enough may close before everything is sent; its answer is still there.
+    // A server that has read enough may close the connection before everything is sent; its response can still be read.
     let _ = stream.write_all(body);
     read_answer(&mut stream)
 }

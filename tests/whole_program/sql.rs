@@ -1,12 +1,12 @@
-//! SQL, asked of stores that the real binary has made: the files of `tests/sql`, and the cookbook.
+//! Tests of SQL on data that the real binary has stored: the files of `tests/sql`, and the cookbook.
 //!
 //! | file | what |
 //! |---|---|
 //! | `query_runner` | runs one query, by the library or through a running server, and returns its result as texts |
 //! | `cookbook` | the page `docs/sql.md` |
 //! | `fortnight` | two weeks of traffic, for the cookbook |
-//! | `script` | files of questions and answers |
-//! | `stores` | the same rows in files, hot, or half of them each |
+//! | `script` | files of queries and their results |
+//! | `stores` | the same rows in files, in the buffer, or half of them in each |
 
 mod cookbook;
 mod fortnight;
@@ -78,7 +78,7 @@ fn questions_about_rows_in_both_places() {
     check_all(RowLocation::Both, &[Store::server]);
 }
 
-/// Made by the generator, and by five stories.
+/// The log is made by the generator, with five stories added.
 #[test]
 fn the_fortnight_is_what_its_makers_make() {
     check_expected("examples/fortnight.ndjson", &fortnight::log());

@@ -1,4 +1,4 @@
-//! Running the binary, and the few lines of input that many tests share.
+//! Runs the binary, and holds the few lines of input that many tests share.
 
 use serde_json::Value;
 use std::io::Write;
@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// A failure that its protocol calls a success.
+/// A failure that its protocol reports as a success.
 pub(crate) const HIDDEN: &str = r#"{"service":"orders","tool":"pay","jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"success\":false,\"error\":{\"code\":\"RATE_LIMIT_QUOTA_PAUSE\",\"message\":\"Paused\"}}"}]}}"#;
-/// A failure that everybody sees.
+/// A failure that its protocol reports as such.
 pub(crate) const OPEN: &str = r#"{"service":"orders","tool":"get","jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found"}}"#;
-/// A call that worked.
+/// A call that succeeded.
 pub(crate) const WORKED: &str = r#"{"service":"orders","jsonrpc":"2.0","id":9,"result":{"content":[]}}"#;
-/// Readable, but nothing of ours.
+/// A readable record without a failure.
 pub(crate) const NOTHING: &str = r#"{"level":"info","text":"started"}"#;
-/// Neither JSON nor logfmt.
+/// A line that is neither JSON nor logfmt.
 pub(crate) const UNREADABLE: &str = "{not json";
 
 /// The output of a run, and how it ended.
@@ -50,10 +50,10 @@ pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     let mut child = command(arguments).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut pipe = child.stdin.take().expect("stdin is a pipe");
     let stdin = stdin.to_vec();
-    // In a thread of its own: the child may want to write before it has read everything.
+    // Stdin is written on a thread, because the child may write before it has read everything.
     let writer = std::thread::spawn(move || pipe.write_all(&stdin));
     let output = child.wait_with_output().expect("the binary ends");
-    // A child that refuses its arguments reads nothing.
+    // A child that rejects its arguments reads nothing.
     let _ = writer.join().expect("the writer ends");
     Run {
         out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),

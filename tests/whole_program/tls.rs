@@ -1,5 +1,5 @@
-//! TLS at every door, with certificates of an authority of our own and real clients: curl, the Python SDK over gRPC and HTTP,
-//! psql, psycopg, ADBC, and our own commands.
+//! TLS at every endpoint, with certificates of the test's own authority and real clients: curl, the Python SDK over
+//! gRPC and HTTP, psql, psycopg, ADBC, and Faultline's own commands.
 
 mod authority;
 mod endpoints;

@@ -1,4 +1,4 @@
-//! However much is sent, and whatever it is called, the metrics stay valid and within their bounds.
+//! Tests that metrics stay valid and within their limits, whatever the amount and the names of the data.
 
 use super::super::server::{Server, ask};
 use super::super::support::Folder;

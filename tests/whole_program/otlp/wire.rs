@@ -1,4 +1,4 @@
-//! Protobuf made and read by hand: the few messages that no SDK would send, or that an answer holds.
+//! Encodes and decodes protobuf by hand, for the few messages that no SDK would send, and for responses.
 
 /// A field that holds bytes: a text, a message, an id.
 pub(crate) fn field(number: u64, bytes: impl AsRef<[u8]>) -> Vec<u8> {

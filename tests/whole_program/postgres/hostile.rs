@@ -1,4 +1,4 @@
-//! Bytes that are no protocol, lengths that lie, and clients that say nothing.
+//! Bytes that violate the protocol, false lengths, and clients that send nothing.
 
 use super::wire::{Wire, message, opening, startup, text};
 use crate::whole_program::http_sql::with_example;
@@ -6,7 +6,7 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use std::time::{Duration, Instant};
 
-/// The server answers somebody else.
+/// Checks that the server still answers another client.
 #[track_caller]
 fn assert_serving(server: &Server, after: &str) {
     let mut wire = Wire::connect(server);
@@ -87,7 +87,7 @@ fn a_bad_message_is_an_error_and_the_connection_goes_on() {
     for (what, bytes, code) in bad {
         wire.send(&bytes);
         if bytes[0] != b'Q' {
-            // Everything up to Sync is passed over.
+            // Everything up to Sync is skipped.
             wire.send(&message(b'D', b"Salso nowhere\0"));
             wire.send(&sync);
         }

@@ -1,4 +1,4 @@
-//! psql: what people type first.
+//! psql: the commands that people type first.
 
 use crate::whole_program::hostile_queries::busiest_child;
 use crate::whole_program::http_sql::{with_example, with_example_and};
@@ -14,7 +14,7 @@ struct Printed {
     err: String,
 }
 
-/// psql, not started yet.
+/// Returns the psql command, not started yet.
 fn psql(server: &Server) -> Command {
     let mut command = Command::new("psql");
     let port = server.address("postgres").port();
@@ -197,7 +197,7 @@ fn ctrl_c_stops_the_query_and_not_the_shell() {
     let output = child.wait_with_output().expect("psql ends");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(err.contains("cancelled"), "{err}");
-    // psql leaves a script that was interrupted, or goes on with it, by version; the server stays either way.
+    // Depending on its version, psql leaves an interrupted script or continues it; the server keeps running either way.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {out}", began.elapsed());
     assert!(run(&server, &["SELECT 40 + 2 AS after"]).out.contains("42"));
     assert!(server.stop().success());

@@ -6,9 +6,9 @@ use crate::whole_program::support::{Folder, command};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Long before any retention.
+/// A time long before any retention.
 const LONG_AGO: &str = "2019-03-04T05:06:07Z";
-/// So many pieces of about a megabyte make commits enough for a checkpoint.
+/// The number of pieces of about a megabyte that make enough commits for a checkpoint.
 const PIECES: usize = 32;
 
 /// Scenario: a directory holds years of history; a long `ingest` adds to it, without a word about retention, with flags
@@ -36,10 +36,10 @@ fn an_ingest_removes_nothing() {
             .spawn()
             .expect("it starts");
         let mut lines = ingest.stdin.take().expect("a pipe");
-        // Enough for a checkpoint: each makes a piece or more, and each piece a commit.
+        // This is enough for a checkpoint: each run makes at least one piece, and each piece a commit.
         for sent in 0..PIECES {
             let text = failures(&format!("more{number}.{sent}"), LONG_AGO, 4);
-            // White space makes it long, and nothing else.
+            // White space makes the line long, and nothing else.
             let padded = text.replace("{\"time\"", &format!("{{{}\"time\"", " ".repeat(300 << 10)));
             lines.write_all(padded.as_bytes()).expect("it reads");
         }

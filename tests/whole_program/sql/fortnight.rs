@@ -1,5 +1,5 @@
-//! `examples/fortnight.ndjson`: the log that the cookbook asks about. Two weeks of all ten invented services, and five
-//! stories that somebody would want to find in them; and a few lines that nobody can read.
+//! `examples/fortnight.ndjson`: the log that the cookbook queries. It has two weeks of all ten invented services, five
+//! stories that users would want to find in them, and a few unreadable lines.
 
 use classifier::time;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Lines of everyday traffic: one a quarter of an hour, more or less.
+/// Returns lines of everyday traffic: about one for each quarter of an hour.
 const LINES: i64 = 1_300;
 
 /// The whole log.
@@ -23,7 +23,7 @@ pub(super) fn log() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// A line that was cut, one that no logger should write, and one that is no answer to anything.
+/// A truncated line, a malformed one, and one that belongs to no request.
 const UNREADABLE: [&str; 3] = [
     r#"{"timestamp":"2026-10-31T21:00:00.000Z","service":"depot-batch","operation":"move_st"#,
     "Traceback (most recent call last):",
@@ -51,7 +51,7 @@ fn call(at: i64, service: &str, operation: &str, client: &str) -> Value {
     })
 }
 
-/// A number that looks like one, and is the same every time.
+/// Returns a pseudo-random number that is the same every time.
 fn trace_id(at: i64) -> String {
     let at = u128::try_from(at).expect("after 1970");
     format!("{:032x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
@@ -63,7 +63,7 @@ fn failed(mut call: Value, code: &str, message: &str, details: &Value) -> Value 
     call
 }
 
-/// In text inside a result that says it is fine: nobody's dashboard shows it.
+/// The failure is in the text of a result that reports success, so no ordinary dashboard shows it.
 fn hidden(mut call: Value, code: &str, message: &str, details: &Value) -> Value {
     let envelope = json!({"success": false, "error": {"code": code, "message": message, "details": details}});
     call["jsonrpc"] = json!("2.0");
@@ -72,7 +72,7 @@ fn hidden(mut call: Value, code: &str, message: &str, details: &Value) -> Value 
     call
 }
 
-/// On the second Thursday two agents ask for the same thing again and again; one of them could know better.
+/// On the second Thursday, two agents repeat the same request again and again, although one of them was told not to.
 fn agent_in_a_loop() -> Vec<Value> {
     let from = BEGIN + 11 * DAY + 14 * HOUR;
     let missing = |n: i64| {

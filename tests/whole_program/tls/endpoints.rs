@@ -1,4 +1,4 @@
-//! Every door is encrypted, and nothing gets past that.
+//! Tests that every endpoint is encrypted, and that this cannot be bypassed.
 
 use super::super::otlp::client::python;
 use super::super::support::{Folder, HIDDEN, Run, command, lines};

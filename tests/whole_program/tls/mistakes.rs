@@ -1,4 +1,4 @@
-//! Certificates that cannot be used stop the start.
+//! Tests that unusable certificates prevent the start.
 
 use super::super::support::{Folder, command};
 use super::authority::Authority;

@@ -5,10 +5,10 @@ use super::authority::{Authority, Pair};
 use super::{Encrypted, curl};
 use std::time::{Duration, Instant};
 
-/// Puts a certificate and its key where another was.
+/// Replaces a certificate and its key.
 fn replace(old: &Pair, new: &Pair) {
     for (old, new) in [(&old.certificate, &new.certificate), (&old.key, &new.key)] {
-        // As programs that renew certificates do it: nobody sees half a file.
+        // Programs that renew certificates replace them this way, so that no reader sees half a file.
         let next = format!("{old}.next");
         std::fs::copy(new, &next).expect("a copy");
         std::fs::rename(next, old).expect("renamed");
