@@ -113,7 +113,7 @@ fn parameters_are_values() {
 }
 
 /// Scenario: questions with mistakes.
-/// Guarantee: the answer says what is wrong, where, and what was probably meant; the next question is answered.
+/// Guarantee: the answer says what is wrong, where, and what was probably meant; the next query is answered.
 #[test]
 fn mistakes_are_explained() {
     let folder = Folder::new();
@@ -190,7 +190,7 @@ fn whoever_hangs_up_takes_his_query_along() {
 }
 
 /// Scenario: as many endless queries as may run, again and again, while a sender sends and a dashboard asks.
-/// Guarantee: the sender is told yes all the time, and every event is there; small questions get their turn.
+/// Guarantee: the sender is acknowledged all the time, and every event is there; small questions get their turn.
 #[test]
 fn queries_and_ingest_leave_each_other_room() {
     let folder = Folder::new();

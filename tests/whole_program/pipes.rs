@@ -42,7 +42,7 @@ fn a_reader_that_has_seen_enough_stops_the_work() {
     assert!(writer.join().unwrap().is_err(), "the log was cut off, too");
 }
 
-/// Returns the same line for ever.
+/// A reader of the same line for ever.
 struct Endless;
 
 impl Read for Endless {

@@ -131,7 +131,8 @@ fn limits_that_are_set_hold() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// Scenario: a server whose file is changed three times: to more logging, to nonsense, and to something that needs a restart.
+/// Scenario: a server whose file is changed three times: to more logging, to nonsense, and to something that needs a
+/// restart.
 /// Guarantee: the first is used at once, the second changes nothing and is told, the third is named.
 #[test]
 fn sighup_reads_the_settings_again() {

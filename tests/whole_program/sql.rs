@@ -85,7 +85,8 @@ fn the_fortnight_is_what_its_makers_make() {
 }
 
 /// Scenario: the fortnight is ingested, and every question of `docs/sql.md` is asked.
-/// Guarantee: the answers on the page are those that a reader gets, and what it says of tables, functions and limits is so.
+/// Guarantee: the answers on the page are those that a reader gets, and what it says of tables, functions and limits is
+/// so.
 #[test]
 fn the_cookbook_is_true() {
     let page = std::fs::read_to_string(root().join("docs/sql.md")).expect("docs/sql.md");
@@ -94,7 +95,8 @@ fn the_cookbook_is_true() {
     check_expected("docs/sql.md", &cookbook::page(&page, &store.directory()));
 }
 
-/// Scenario: two calls are reported by the agent and by the server, as spans of one trace each; a third only by the agent.
+/// Scenario: two calls are reported by the agent and by the server, as spans of one trace each; a third only by the
+/// agent.
 /// Guarantee: `traffic` has all five reports, and `error_rates` each call once: at the server when it reports them.
 #[test]
 fn a_call_that_both_sides_report_counts_once() {

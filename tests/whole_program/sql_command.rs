@@ -10,7 +10,7 @@ mod targets;
 use super::support::{Folder, Run, faultline, root};
 use std::path::Path;
 
-/// Returns a data directory with the events of the example log.
+/// A data directory with the events of the example log.
 struct Stored {
     folder: Folder,
     data_dir: String,

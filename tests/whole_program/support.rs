@@ -62,8 +62,8 @@ pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     }
 }
 
-/// The program under test: the one that was built with the tests, or the one that `FAULTLINE_PROGRAM` names, which may be
-/// an optimised build (for the long runs) or an installed package.
+/// The program under test: the one that was built with the tests, or the one that `FAULTLINE_PROGRAM` names, which may
+/// be an optimised build (for the long runs) or an installed package.
 pub(crate) fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

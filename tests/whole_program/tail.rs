@@ -149,7 +149,8 @@ fn events_are_shown_as_they_come() {
 }
 
 /// Scenario: events of several services, codes and categories, and a tail for each filter.
-/// Guarantee: each shows what its filters name, and nothing else; several of a kind are any of them; a condition is SQL.
+/// Guarantee: each shows what its filters name, and nothing else; several of a kind are any of them; a condition is
+/// SQL.
 #[test]
 fn filters_choose() {
     let folder = Folder::new();

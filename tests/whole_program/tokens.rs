@@ -244,8 +244,8 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Guarantee: a listener that others reach needs tokens or a word; a page of others cannot reach loopback by a name of its own;
-/// tokens from the environment count; mistakes stop the start; the file is for its owner alone.
+/// Guarantee: a listener that others reach needs tokens or a word; a page of others cannot reach loopback by a name of
+/// its own; tokens from the environment count; mistakes stop the start; the file is for its owner alone.
 #[test]
 fn nobody_is_let_in_by_accident() {
     let folder = Folder::new();
@@ -293,8 +293,8 @@ fn nobody_is_let_in_by_accident() {
     assert!(run.err.contains("is defined twice") && run.out.is_empty(), "{}", run.err);
 }
 
-/// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end, all of
-/// one token; the token is removed, or loses its scope, and the server is told.
+/// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end,
+/// all of one token; the token is removed, or loses its scope, and the server is told.
 /// Guarantee: all of them end within five seconds and say why; a session of another token goes on.
 #[test]
 fn a_revoked_token_ends_what_it_has_opened() {

@@ -70,8 +70,8 @@ fn every_dashboard_is_found_the_same_way() {
     }
 }
 
-/// Guarantee: each panel says what it is and what it shows, asks a data source that can be chosen, has a unit, thresholds and a
-/// text for nothing where it needs them, and has its place to itself.
+/// Guarantee: each panel says what it is and what it shows, asks a data source that can be chosen, has a unit,
+/// thresholds and a text for nothing where it needs them, and has its place to itself.
 #[test]
 fn every_panel_is_complete() {
     for dashboard in dashboards() {
@@ -123,7 +123,8 @@ fn query_of(target: &Value) -> &str {
     target["expr"].as_str().or(target["rawSql"].as_str()).expect("a query")
 }
 
-/// Guarantee: rates are over the interval that fits the graph, counters are never shown raw, and no job or instance is named.
+/// Guarantee: rates are over the interval that fits the graph, counters are never shown raw, and no job or instance is
+/// named.
 #[test]
 fn ranges_and_counters_are_used_as_they_should_be() {
     let mut ranges = 0;
@@ -324,8 +325,8 @@ fn texts(value: &Value, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever it is
-/// shown.
+/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever
+/// it is shown.
 #[test]
 fn colours_mean_the_same_everywhere() {
     let style =

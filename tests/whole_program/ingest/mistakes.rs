@@ -1,9 +1,10 @@
-//! Input that cannot be loaded is reported in one sentence, with an exit code, and does not keep other input from being loaded.
+//! Input that cannot be loaded is reported in one sentence, with an exit code, and does not keep other input from being
+//! loaded.
 
 use super::*;
 use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
 
-/// Returns lines that fill a WAL of 8 MiB.
+/// The number of lines that fill a WAL of 8 MiB.
 const MANY: usize = 40_000;
 
 #[test]

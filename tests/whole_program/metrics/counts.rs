@@ -37,7 +37,7 @@ fn asked(server: &Server, query: &str) -> BTreeMap<Vec<String>, f64> {
     answer["rows"].as_array().expect("rows").iter().map(row).collect()
 }
 
-/// Scenario: the example logs, and queries through a door.
+/// Scenario: the example logs, and queries through an endpoint.
 /// Guarantee: every metric of the closed list is exported and no other; promtool finds nothing; the counts are those
 /// that SQL gives over the stored rows.
 #[test]
@@ -113,8 +113,10 @@ fn the_counts_are_those_of_the_stored_rows() {
     assert!(unrecognized >= 3.0, "{unrecognized}");
 }
 
-/// Scenario: services that are named on the command line or in the operator's file, and one that speaks for the first time.
-/// Guarantee: their series are there at 0 before anything happens to them, with the codes of the dialect that they speak.
+/// Scenario: services that are named on the command line or in the operator's file, and one that speaks for the first
+/// time.
+/// Guarantee: their series are there at 0 before anything happens to them, with the codes of the dialect that they
+/// speak.
 #[test]
 fn series_begin_at_zero() {
     let folder = Folder::new();

@@ -30,7 +30,8 @@ const EXPECTED: [(&str, &str, &str); 6] = [
 
 /// Scenario: calm; a quota that warns, pauses, is exhausted and starts anew; a spike of internal errors; the first
 /// denial for want of trust ever; a token that is used twice; calm.
-/// Guarantee: each alert reaches its receiver once, with its labels and annotations, and is resolved; nothing else fires.
+/// Guarantee: each alert reaches its receiver once, with its labels and annotations, and is resolved; nothing else
+/// fires.
 #[test]
 fn each_alert_is_told_once_and_nothing_else_is() {
     let folder = Folder::new();
@@ -75,11 +76,11 @@ struct Story {
     server: Server,
     webhook: Webhook,
     prometheus: Monitor,
-    /// Returns the messages that were sent, by alert and service.
+    /// The messages that were sent, by alert and service.
     sent: BTreeMap<(String, String), SentRequest>,
 }
 
-/// Returns the messages about one alert.
+/// The messages about one alert.
 #[derive(Debug, Default)]
 struct SentRequest {
     began: BTreeSet<String>,

@@ -45,7 +45,7 @@ pub(crate) fn send(server: &Server, protocol: &str, compression: &str) -> Value 
     sent
 }
 
-/// Returns the story as bytes, for requests that the SDK's exporters cannot make.
+/// The story as bytes, for requests that the SDK's exporters cannot make.
 pub(crate) struct Encoded {
     pub(crate) told: Value,
     pub(crate) traces_json: Value,

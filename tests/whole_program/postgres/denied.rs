@@ -1,4 +1,5 @@
-//! Statements that the PostgreSQL endpoint rejects: the corpus of all endpoints, and those that only PostgreSQL clients would try.
+//! Statements that the PostgreSQL endpoint rejects: the corpus of all endpoints, and those that only PostgreSQL clients
+//! would try.
 
 use super::client;
 use crate::whole_program::denied::{SHORT, assert_unharmed, corpus};

@@ -52,8 +52,8 @@ fn bad_openings_are_refused() {
 }
 
 /// Scenario: after startup, messages that end before what they announce, formats and counts that do not fit, names that
-/// are not there, texts that are no UTF-8, and one that is a megabyte too long.
-/// Guarantee: each is an error with its code, and the same connection answers the next question.
+/// are not there, texts that are not UTF-8, and one that is a megabyte too long.
+/// Guarantee: each is an error with its code, and the same connection answers the next query.
 #[test]
 fn a_bad_message_is_an_error_and_the_connection_goes_on() {
     let folder = Folder::new();
@@ -137,8 +137,8 @@ fn out_of_step_is_the_end_of_one_connection_only() {
 }
 
 /// Scenario: two hundred clients that connect and say nothing, and one that says half of its first message.
-/// Guarantee: others are served meanwhile, or at the latest when those who say nothing have been hung up on, which takes
-/// seconds.
+/// Guarantee: others are served meanwhile, or at the latest when those who say nothing have been hung up on, which
+/// takes seconds.
 #[test]
 fn who_says_nothing_is_hung_up_on() {
     let folder = Folder::new();

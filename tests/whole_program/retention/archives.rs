@@ -57,8 +57,8 @@ fn an_ingest_removes_nothing() {
 
 /// Scenario: logs of years ago are loaded by `ingest`, and sent to a server; servers with the usual retention, and one
 /// that keeps nothing for longer than a second, look after the directory.
-/// Guarantee: what was loaded today is there as long as if it had happened today; what is removed is in the log and in the
-/// counters, with rows, days and table.
+/// Guarantee: what was loaded today is there as long as if it had happened today; what is removed is in the log and in
+/// the counters, with rows, days and table.
 #[test]
 fn an_archive_does_not_vanish() {
     let folder = Folder::new();
@@ -91,8 +91,8 @@ fn an_archive_does_not_vanish() {
     }
 }
 
-/// Guarantee: every command that opens a data directory finds it where the settings file says; the environment wins over
-/// the file, and flags win over both; a file with a mistake stops each of them, and none that asks a server.
+/// Guarantee: every command that opens a data directory finds it where the settings file says; the environment wins
+/// over the file, and flags win over both; a file with a mistake stops each of them, and none that asks a server.
 #[test]
 fn every_command_uses_the_settings_file() {
     let folder = Folder::new();

@@ -90,8 +90,8 @@ fn data_files(data_dir: &Path) -> usize {
     days.flat_map(|day| std::fs::read_dir(day.path()).expect("a day").flatten()).count()
 }
 
-/// Scenario: the clock of a running server jumps 600 days ahead, and back; 600 days back, and again to where it was; the
-/// server is started anew while the clock is wrong; at last an operator confirms a clock that is 600 days ahead.
+/// Scenario: the clock of a running server jumps 600 days ahead, and back; 600 days back, and again to where it was;
+/// the server is started anew while the clock is wrong; at last an operator confirms a clock that is 600 days ahead.
 /// Guarantee: while the clock is wrong nothing is removed and everything is taken, and the log, the status and the
 /// metrics say so; when it is right again, or was confirmed, what is old is removed, and only then.
 #[test]

@@ -10,7 +10,7 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Returns lines of everyday traffic: about one for each quarter of an hour.
+/// The number of lines of everyday traffic: about one for each quarter of an hour.
 const LINES: i64 = 1_300;
 
 /// The whole log.

@@ -16,7 +16,7 @@ const QUESTIONS: [&str; 6] = [
 
 /// Scenario: a server with rows that are flushed and rows that came a moment ago.
 /// Guarantee: asked through the server and read beside it, the answers are the same, in every format, and all rows that
-/// were answered with a yes are in them.
+/// were acknowledged are in them.
 #[test]
 fn a_server_and_its_directory_give_the_same_answers() {
     let folder = Folder::new();

@@ -24,9 +24,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Scenario: a certificate is replaced by one of another authority; by nonsense; by one whose key is another's; and by a good
-/// one again, with SIGHUP.
-/// Guarantee: each good one is used within seconds, or at once with SIGHUP; a bad one is told, once, and changes nothing.
+/// Scenario: a certificate is replaced by one of another authority; by nonsense; by one whose key is another's; and by
+/// a good one again, with SIGHUP.
+/// Guarantee: each good one is used within seconds, or at once with SIGHUP; a bad one is told, once, and changes
+/// nothing.
 #[test]
 fn a_new_certificate_is_used() {
     let folder = Folder::new();
