@@ -23,7 +23,7 @@ fn post(address: SocketAddr, path: &str, key: &str, headers: &[(&str, &str)], bo
     ask(address, "POST", path, &headers, body).expect("an answer")
 }
 
-/// The ids of the requests whose failures are stored.
+/// Returns the ids of the requests whose failures are stored.
 fn stored(server: &Server) -> Vec<String> {
     let id = |event: &Value| event["request_id"].as_str().expect("an id").to_owned();
     let mut ids: Vec<String> = server.dump("events").iter().map(id).collect();

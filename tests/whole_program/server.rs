@@ -129,7 +129,7 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The address of a listener, by its name in `endpoints.json`.
+    /// Returns the address of a listener, by its name in `endpoints.json`.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         let address = self.endpoints[name].as_str().expect("the listener is on");
@@ -156,7 +156,7 @@ impl Server {
         self.get("/api/v1/status").json()
     }
 
-    /// The stored rows of a table, read from the data directory.
+    /// Returns the stored rows of a table, read from the data directory.
     pub(crate) fn dump(&self, table: &str) -> Vec<Value> {
         dump(&self.data_dir, table)
     }
@@ -223,7 +223,7 @@ fn free_ports(arguments: &[&str]) -> Vec<&'static str> {
     listeners.into_iter().filter(|flag| !arguments.contains(flag)).flat_map(|flag| [flag, ":0"]).collect()
 }
 
-/// The stored rows of a table, by `faultline dump`.
+/// Returns the stored rows of a table, by `faultline dump`.
 pub(crate) fn dump(data_dir: &Path, table: &str) -> Vec<Value> {
     let data_dir = data_dir.to_str().expect("the path is UTF-8");
     faultline(&["dump", "--data-dir", data_dir, "--table", table]).ends_with(0).events()
@@ -244,7 +244,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its name in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }

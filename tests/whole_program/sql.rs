@@ -26,7 +26,7 @@ macro_rules! row {
     ($($cell:expr),*) => { vec![$(json!($cell)),*] };
 }
 
-/// The names of the files of `tests/sql`.
+/// Returns the names of the files of `tests/sql`.
 fn stories() -> Vec<PathBuf> {
     let files = std::fs::read_dir(root().join("tests/sql")).expect("tests/sql");
     let files = files.map(|entry| entry.expect("an entry").path());

@@ -33,19 +33,19 @@ impl Run {
         self
     }
 
-    /// The events on stdout.
+    /// Returns the events on stdout.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 }
 
-/// The binary, with an empty stdin.
+/// Runs the binary with an empty stdin.
 pub(crate) fn faultline(arguments: &[&str]) -> Run {
     with_stdin(arguments, b"")
 }
 
-/// The binary, with this on stdin.
+/// Runs the binary with this on stdin.
 pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     let mut child = command(arguments).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut pipe = child.stdin.take().expect("stdin is a pipe");
@@ -71,7 +71,7 @@ pub(crate) fn program() -> &'static str {
     })
 }
 
-/// The binary, not started yet, with pipes for stdin and stdout.
+/// Returns the binary, not started yet, with pipes for stdin and stdout.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -103,17 +103,17 @@ pub(crate) fn lines(lines: &[&str]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The file that ships as the example of an operator's registry.
+/// Returns the file that ships as the example of an operator's registry.
 pub(crate) fn example_registry() -> String {
     format!("{}/examples/registry.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The binary, run in the root of the repository, so that what it prints does not depend on where that is.
+/// Returns the binary, run in the root of the repository, so that what it prints does not depend on where that is.
 pub(crate) fn in_root(arguments: &[&str]) -> Run {
     let output =
         command(arguments).current_dir(root()).stderr(Stdio::piped()).output().expect("the binary runs");

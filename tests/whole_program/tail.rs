@@ -106,7 +106,7 @@ fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// A reply that failed.
+/// Returns a reply that failed.
 fn failed(service: &str, code: &str, message: &str) -> String {
     let reply = json!({"success": false, "error": {"code": code, "message": message}}).to_string();
     let line = json!({"service": service, "tool": "pay", "jsonrpc": "2.0", "id": 1,
@@ -114,7 +114,7 @@ fn failed(service: &str, code: &str, message: &str) -> String {
     format!("{line}\n")
 }
 
-/// The stored events, by their ids.
+/// Returns the stored events, by their ids.
 fn stored(data_dir: &Path) -> Vec<Value> {
     sorted(super::server::dump(data_dir, "events"))
 }

@@ -173,7 +173,7 @@ fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
     ranges
 }
 
-/// The names of metrics in a query, each with what follows it.
+/// Returns the names of metrics in a query, each with what follows it.
 fn metrics_of(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let mut rest = query;
@@ -225,7 +225,7 @@ fn every_metric_and_label_exists() {
     assert!(seen.len() > 50, "{} metrics are shown", seen.len());
 }
 
-/// The labels of a metric, or of a recorded series, whose name begins with them.
+/// Returns the labels of a metric, or of a recorded series, whose name begins with them.
 fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> {
     let owned = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect();
     if OF_OTHERS.contains(&name) {
@@ -239,7 +239,7 @@ fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> 
     Some(owned(metric.labels))
 }
 
-/// The labels between the braces that follow a metric.
+/// Returns the labels between the braces that follow a metric.
 fn matchers(after: &str) -> Vec<&str> {
     let Some(inside) = after.strip_prefix('{') else { return Vec::new() };
     let inside = inside.split_once('}').map_or(inside, |(inside, _)| inside);
@@ -305,7 +305,7 @@ fn variable_names(dashboard: &Dashboard) -> BTreeSet<String> {
     dashboard.variables().iter().map(|variable| text(&variable["name"]).to_owned()).collect()
 }
 
-/// The variables in a text, but for Grafana's own.
+/// Returns the variables in a text, but for Grafana's own.
 fn variables_in(text: &str) -> Vec<String> {
     let word = |rest: &str| -> String {
         let rest = rest.strip_prefix('{').unwrap_or(rest);

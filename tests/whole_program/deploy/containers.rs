@@ -150,7 +150,7 @@ fn compose_names_what_exists() {
     assert_eq!(published, PORTS.iter().map(|(_, port)| *port).collect());
 }
 
-/// A copy of the compose folder in which secrets were made.
+/// Returns a copy of the compose folder in which secrets were made.
 fn with_secrets() -> Folder {
     let folder = Folder::new();
     let script = folder.file("make-secrets", read("deploy/compose/make-secrets"));

@@ -42,7 +42,7 @@ impl Packages {
         Self { folder: folder.to_owned() }
     }
 
-    /// The one package with this ending.
+    /// Returns the one package with this ending.
     fn package(&self, ending: &str) -> PathBuf {
         let files = fs::read_dir(self.folder.join("dist")).expect("packages").flatten();
         let mut files = files.map(|file| file.path()).filter(|file| path(file).ends_with(ending));

@@ -35,7 +35,7 @@ impl SmallDisk {
         self.folder.path().join("data")
     }
 
-    /// A file that takes space.
+    /// Returns a file that takes space.
     pub(crate) fn ballast(&self, bytes: usize) -> PathBuf {
         let path = self.place().join("ballast");
         std::fs::write(&path, vec![1; bytes]).expect("room for the ballast");

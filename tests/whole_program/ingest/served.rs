@@ -8,7 +8,7 @@ fn url(server: &Server) -> String {
     format!("http://{}", server.address("otlp_http"))
 }
 
-/// The ports of a server, so that the next one is found at the same addresses.
+/// Returns the ports of a server, so that the next one is found at the same addresses.
 fn ports(server: &Server) -> [String; 2] {
     ["--listen-otlp-http".to_owned(), server.address("otlp_http").to_string()]
 }

@@ -20,7 +20,7 @@ fn tool(program: &str, arguments: &[&str]) -> String {
     said.into_owned()
 }
 
-/// The YAML files of a folder.
+/// Returns the YAML files of a folder.
 fn files(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(root().join(folder)).expect("the folder").flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

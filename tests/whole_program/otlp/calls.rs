@@ -19,7 +19,7 @@ fn call(server: &Server, path: &str, size: &str, message: &[u8]) -> Value {
     python("call.py", &[&server.address("otlp_grpc").to_string(), path, size], message)
 }
 
-/// A message in its frame.
+/// Returns a message in its frame.
 fn frame(flag: u8, message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("a short message");
     [&[flag][..], &length.to_be_bytes(), message].concat()

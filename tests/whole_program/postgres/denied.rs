@@ -42,7 +42,7 @@ const OWN: [(&str, &[&str]); 31] = [
     ("SELECT pg_read_file('/etc/passwd')", &["42883"]),
 ];
 
-/// The SQLSTATEs for a code of the corpus.
+/// Returns the SQLSTATEs for a code of the corpus.
 fn states(code: &str) -> &'static [&'static str] {
     match code {
         // The SQLSTATE depends on where the protocol stops it: a setting is rejected by name, several statements as a

@@ -18,7 +18,7 @@ const SEARCHED: &str = r#"
             string_to_array(current_setting('search_path'),',') s
           )"#;
 
-/// The rows of a simple query, in text.
+/// Returns the rows of a simple query, in text.
 #[track_caller]
 fn ask(wire: &mut Wire, sql: &str) -> Vec<Vec<Option<String>>> {
     wire.ask(sql);
@@ -30,7 +30,7 @@ fn ask(wire: &mut Wire, sql: &str) -> Vec<Vec<Option<String>>> {
     rows
 }
 
-/// The values of a row.
+/// Returns the values of a row.
 fn values(row: &Said) -> Vec<Option<String>> {
     let mut rest = &row.body[2..];
     let mut values = Vec::new();

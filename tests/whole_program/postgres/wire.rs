@@ -19,7 +19,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// A field of an error.
+    /// Returns a field of an error.
     pub(super) fn field(&self, letter: u8) -> Option<String> {
         let fields = self.body.split(|byte| *byte == 0);
         let found = fields.filter_map(|field| field.split_first()).find(|(first, _)| **first == letter)?;
@@ -85,30 +85,30 @@ impl Wire {
         all
     }
 
-    /// The kinds of all messages until the server is ready.
+    /// Returns the kinds of all messages until the server is ready.
     pub(super) fn kinds(&mut self) -> String {
         self.until_ready().iter().map(|said| char::from(said.kind)).collect()
     }
 }
 
-/// A text with its zero byte.
+/// Returns a text with its zero byte.
 pub(super) fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-/// A message with its kind and its length.
+/// Returns a message with its kind and its length.
 pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).expect("a short message");
     [&[kind], &length.to_be_bytes()[..], body].concat()
 }
 
-/// A message before startup: a length, a code, and the rest.
+/// Returns a message before startup: a length, a code, and the rest.
 pub(super) fn opening(code: u32, rest: &[u8]) -> Vec<u8> {
     let length = u32::try_from(rest.len() + 8).expect("a short message");
     [&length.to_be_bytes()[..], &code.to_be_bytes(), rest].concat()
 }
 
-/// The first message of a client.
+/// Returns the first message of a client.
 pub(super) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
     let pairs = parameters.iter().flat_map(|(name, value)| [text(name), text(value)].concat());
     let body: Vec<u8> = pairs.chain([0]).collect();

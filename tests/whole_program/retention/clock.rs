@@ -142,7 +142,7 @@ fn a_clock_that_jumps_removes_nothing() {
     assert!(server.stop().success());
 }
 
-/// The time, as senders write it.
+/// Returns the time, as senders write it.
 fn now() -> String {
     jiff::Timestamp::now().to_string()
 }

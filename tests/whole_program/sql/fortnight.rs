@@ -13,7 +13,7 @@ const DAY: i64 = 24 * HOUR;
 /// The number of lines of everyday traffic: about one for each quarter of an hour.
 const LINES: i64 = 1_300;
 
-/// The whole log.
+/// Returns the whole log.
 pub(super) fn log() -> String {
     let mut lines = everyday();
     for story in [agent_in_a_loop, quota_that_fills_up, confirmations, denials, new_failure] {
@@ -104,7 +104,7 @@ fn quota_that_fills_up() -> Vec<Value> {
     (0..8).map(warning).collect()
 }
 
-/// A call of the release manager, who does each thing in one trace.
+/// Returns a call of the release manager, who does each thing in one trace.
 fn managed(at: i64, service: &str, operation: &str) -> Value {
     let mut call = call(at, service, operation, "release-manager");
     let number = operation.bytes().fold(0, |number: i64, byte| number.wrapping_mul(31) + i64::from(byte));
@@ -112,7 +112,7 @@ fn managed(at: i64, service: &str, operation: &str) -> Value {
     call
 }
 
-/// A step in the life of a token.
+/// Returns an event in the life of a token.
 fn audit(mut call: Value, event: &str, token: &str) -> Value {
     call["event"] = json!(event);
     call["confirmation_token"] = json!(token);

@@ -44,7 +44,7 @@ impl From<QueryError> for QueryFailure {
 }
 
 impl QueryRunner {
-    /// The library, on a data directory that a server may be using.
+    /// Returns the library, on a data directory that a server may be using.
     pub(super) fn of_directory(path: &Path) -> Self {
         let directory = DataDirectory::existing(path).expect("a data directory");
         let source = Source::new(Arc::new(RealDisk), directory);

@@ -32,7 +32,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// A store with the records of a log; without one it is empty.
+    /// Returns a store with the records of a log; without one it is empty.
     pub(super) fn new(location: RowLocation, log: Option<&Path>) -> Self {
         let folder = Folder::new();
         let text = log.map(|log| std::fs::read_to_string(log).expect("a log")).unwrap_or_default();
@@ -51,12 +51,12 @@ impl Store {
         store
     }
 
-    /// The library on the data directory.
+    /// Returns the library on the data directory.
     pub(super) fn directory(&self) -> QueryRunner {
         QueryRunner::of_directory(&self.path())
     }
 
-    /// The server.
+    /// Returns the server.
     pub(super) fn server(&self) -> QueryRunner {
         QueryRunner::Server(self.server.as_ref().expect("a server").address("web"))
     }

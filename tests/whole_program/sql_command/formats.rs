@@ -13,7 +13,7 @@ const QUERY: &str =
     "SELECT event_id, canonical, message, hidden, duration_us, operation FROM events ORDER BY event_id";
 const COLUMNS: [&str; 6] = ["event_id", "canonical", "message", "hidden", "duration_us", "operation"];
 
-/// The rows of [`QUERY`], as `faultline dump` has them.
+/// Returns the rows of [`QUERY`], as `faultline dump` has them.
 fn expected(stored: &Stored) -> Vec<Value> {
     let mut events = dump(Path::new(&stored.data_dir), "events");
     events.sort_by_key(|event| event["event_id"].as_str().unwrap().to_owned());
