@@ -63,7 +63,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The address of `otlp_grpc`, `otlp_http` or `web`.
+    /// Returns the address of `otlp_grpc`, `otlp_http` or `web`.
     pub(crate) fn address(&self, name: &str) -> anyhow::Result<SocketAddr> {
         Ok(self.endpoints[name].as_str().context("the listener is off")?.parse()?)
     }

@@ -198,7 +198,8 @@ fn numbers_equal_those_of_sql(server: &Server) {
     );
 }
 
-/// Guarantee: a filter leaves what it names; repeated values widen, different filters narrow; an empty value means none.
+/// Guarantee: a filter leaves what it names; repeated values widen, different filters narrow; an empty value means
+/// none.
 fn filters_narrow(server: &Server) {
     let total = |query: &str| {
         get(server, &format!("events?{RANGE}&limit=1&buckets=1{query}"))["total"].as_i64().unwrap()
@@ -246,7 +247,8 @@ fn filters_narrow(server: &Server) {
     assert_eq!((&facets["client"][0]["value"], &facets["client"][0]["errors"]), (&json!("ada"), &json!(5)));
 }
 
-/// Guarantee: a group that was silent for days has regressed, one that was never seen is new; totals hold for all pages.
+/// Guarantee: a group that was silent for days has regressed, one that was never seen is new; totals hold for all
+/// pages.
 fn groups_have_states(server: &Server) {
     let all = get(server, &format!("groups?{RANGE}"));
     assert_eq!(all["states"], json!({"new": 3, "regressed": 1, "ongoing": 0}));
@@ -455,7 +457,8 @@ fn statements_of_curl_are_read(server: &Server) {
     send(server, "POST", "/api/v1/sql", &[], "").is(400);
 }
 
-/// Guarantee: the page and its files come with their type, a policy that lets nothing foreign in, a tag, and compressed.
+/// Guarantee: the page and its files come with their type, a policy that lets nothing foreign in, a tag, and
+/// compressed.
 fn the_page_is_served(server: &Server) {
     let files = [
         ("/", "index.html", "text/html; charset=utf-8"),

@@ -20,7 +20,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
 const SOURCES: [&str; 7] =
     ["src", "auth/src", "classifier/src", "store/src", "collector/src", "query/src", "demo/src"];
 
-/// The members of the workspace, with their manifests.
+/// Returns the members of the workspace, with their manifests.
 fn members() -> BTreeMap<String, toml::Table> {
     let read = |path: PathBuf| -> toml::Table {
         fs::read_to_string(&path).expect("a manifest").parse().expect("valid TOML")

@@ -53,11 +53,11 @@ fn check(data_dir: &Path) -> Run {
     faultline(&["check", "--data-dir", text(data_dir)])
 }
 
-/// Scenario: backups of a server that senders keep flushing, merging and letting go of its log; then it is killed, and its
-/// data directory is deleted. The last backup is restored, and a server goes on with it.
-/// Guarantee: each backup has everything that was answered with a yes before it began, once, and whole requests with their
-/// traffic only; `check` finds nothing wrong with it; an earlier backup saves copying; hashes of tokens stay what they were;
-/// and what senders send again is stored once.
+/// Scenario: backups of a server that senders keep flushing, merging and letting go of its log; then it is killed, and
+/// its data directory is deleted. The last backup is restored, and a server goes on with it.
+/// Guarantee: each backup has everything that was acknowledged before it began, once, and whole requests with their
+/// traffic only; `check` finds nothing wrong with it; an earlier backup saves copying; hashes of tokens stay what they
+/// were; and what senders send again is stored once.
 #[test]
 fn a_backup_of_a_busy_server_has_every_yes_once() {
     let folder = Folder::new();
@@ -149,8 +149,8 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Guarantee: nothing is ever overwritten: a restore onto a directory in use or in the way is refused, and changes nothing; so
-/// is a backup onto another. What an interrupted one has left is in nobody's way.
+/// Guarantee: nothing is ever overwritten: a restore onto a directory in use or in the way is refused, and changes
+/// nothing; so is a backup onto another. What an interrupted one has left is in nobody's way.
 #[test]
 fn nothing_is_overwritten() {
     let folder = Folder::new();
@@ -182,8 +182,8 @@ fn data_files(data_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Scenario: a file of a table goes bad on the disk. The next backup says so. The file is put back from an earlier one.
-/// Guarantee: a backup with damage is made, and told from a good one; `check` names the file; the same file of an earlier
-/// backup mends it.
+/// Guarantee: a backup with damage is made, and told from a good one; `check` names the file; the same file of an
+/// earlier backup mends it.
 #[test]
 fn a_damaged_file_is_told_and_can_be_put_back() {
     let folder = Folder::new();
@@ -235,9 +235,11 @@ fn a_full_target_is_left_empty() {
     assert_eq!(fs::read_dir(disk.place()).expect("the place").count(), 0);
 }
 
-/// Scenario: a restore is killed at every step after the first: while it copies, and while it puts things into their place.
-/// Guarantee: `serve`, `ingest` and everybody who reads refuse what is there, and say how to finish or discard it; the same
-/// restore, run again, finishes it, and everything is there once. A restore of something else does not mix with it.
+/// Scenario: a restore is killed at every step after the first: while it copies, and while it puts things into their
+/// place.
+/// Guarantee: `serve`, `ingest` and everybody who reads refuse what is there, and say how to finish or discard it; the
+/// same restore, run again, finishes it, and everything is there once. A restore of something else does not mix with
+/// it.
 #[test]
 fn an_unfinished_restore_is_nobodys_data_directory() {
     let folder = Folder::new();

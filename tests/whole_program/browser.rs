@@ -1,5 +1,5 @@
-//! A real browser, and pages of other origins: they can neither store nor read anything, at any HTTP endpoint, unless their
-//! origin is listed.
+//! A real browser, and pages of other origins: they can neither store nor read anything, at any HTTP endpoint, unless
+//! their origin is listed.
 //!
 //! Needs Chromium, which `tests/run` installs: a test that lacks it says so and fails.
 
@@ -157,10 +157,10 @@ fn number(server: &Server, metric: &str) -> f64 {
         .sum()
 }
 
-/// Scenario: a browser on this machine opens a page that was served from another port, under both names of the machine. The
-/// page tries `fetch` in every mode, beacons, forms, images, scripts, frames and event streams at every endpoint.
-/// Guarantee: the page reads nothing, nothing is stored and no statement runs; each try is counted. A person who opens a
-/// page of ours by its address sees it.
+/// Scenario: a browser on this machine opens a page that was served from another port, under both names of the machine.
+/// The page tries `fetch` in every mode, beacons, forms, images, scripts, frames and event streams at every endpoint.
+/// Guarantee: the page reads nothing, nothing is stored and no statement runs; each try is counted. A person who opens
+/// a page of ours by its address sees it.
 #[test]
 fn a_page_of_another_origin_can_do_nothing() {
     let folder = Folder::new();
@@ -188,7 +188,8 @@ fn a_page_of_another_origin_can_do_nothing() {
 }
 
 /// Scenario: the same page, of an origin that is listed, and under another name, which is not.
-/// Guarantee: the listed one can send and read, with headers that a browser asks leave for; the other one can do nothing.
+/// Guarantee: the listed one can send and read, with headers that a browser asks leave for; the other one can do
+/// nothing.
 #[test]
 fn a_page_of_a_listed_origin_can_send_and_read() {
     let folder = Folder::new();

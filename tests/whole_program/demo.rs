@@ -63,8 +63,8 @@ fn metric(server: &Server, name: &str) -> f64 {
 const CALLS: &str = "SELECT sum(calls) FROM traffic";
 
 /// Scenario: the demo with a short history and much live traffic; stopped, and started once more.
-/// Guarantee: the history spans the time that was asked for and ends now, without a hole; live traffic comes in over HTTP
-/// and gRPC; everything that the world promises is there; the second start fills the gap and doubles nothing.
+/// Guarantee: the history spans the time that was asked for and ends now, without a hole; live traffic comes in over
+/// HTTP and gRPC; everything that the world promises is there; the second start fills the gap and doubles nothing.
 #[test]
 fn the_world_is_there_and_is_not_loaded_twice() {
     let folder = Folder::new();

@@ -28,7 +28,7 @@ pub(crate) fn corpus() -> Vec<(Vec<String>, String)> {
 
 /// Scenario: every statement of the corpus, over HTTP.
 /// Guarantee: each is refused, or stopped by a limit, with the right code and a reason; nothing is written anywhere;
-/// the server answers the next question, and its memory stays bounded.
+/// the server answers the next query, and its memory stays bounded.
 #[test]
 fn nothing_is_allowed_over_http() {
     let folder = Folder::new();
@@ -62,7 +62,7 @@ pub(crate) fn assert_unharmed(server: &Server, folder: &Folder) {
 }
 
 /// Scenario: the same corpus, typed at psql.
-/// Guarantee: as over HTTP: psql is told no each time, and the next question is answered.
+/// Guarantee: as over HTTP: psql is told no each time, and the next query is answered.
 #[test]
 fn nothing_is_allowed_over_the_postgresql_protocol() {
     let folder = Folder::new();

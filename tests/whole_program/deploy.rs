@@ -9,7 +9,8 @@
 //! | `packages` | the packages of a release can be installed, and what they bring starts |
 //! | `senders` | the requests of the configured collectors are accepted |
 //!
-//! Needs systemd-analyze, strace, promtool, amtool, dpkg, binutils and the Python clients: a test that lacks one says so and fails.
+//! Needs systemd-analyze, strace, promtool, amtool, dpkg, binutils and the Python clients: a test that lacks one says
+//! so and fails.
 
 mod containers;
 mod kubernetes;

@@ -224,7 +224,7 @@ fn the_catalog_is_what_sql_says_it_is() {
     assert_eq!(answers[16], json!(["CreatePreparedStatement", "ClosePreparedStatement"]));
 }
 
-/// Scenario: statements that write, mistakes, and bytes that are no Flight SQL.
+/// Scenario: statements that write, mistakes, and bytes that are not Flight SQL.
 /// Guarantee: each is refused with its own status, with the reason, the place and a suggestion, and nothing changes.
 #[test]
 fn what_is_refused_says_why() {

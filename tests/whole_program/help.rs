@@ -15,7 +15,7 @@ const PAGES: [&[&str]; 7] = [
     &["completions", "--help"],
 ];
 
-/// The files that the examples name.
+/// Returns the files that the examples name.
 fn example_files() -> Folder {
     let folder = Folder::new();
     let text = lines(&[HIDDEN, OPEN]);

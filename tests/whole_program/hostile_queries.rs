@@ -50,8 +50,9 @@ fn error_of(answer: &super::server::Answer) -> Option<Value> {
     (answer.status != 200).then(|| answer.json()["error"].clone())
 }
 
-/// Scenario: chains and nestings of every shape, from what a person might write to what fills the longest statement that
-/// is read, over HTTP; those past the bound with psql; one chain with `faultline sql`, and one as the condition of a tail.
+/// Scenario: chains and nestings of every shape, from what a person might write to what fills the longest statement
+/// that is read, over HTTP; those past the bound with psql; one chain with `faultline sql`, and one as the condition of
+/// a tail.
 /// Guarantee: each is answered or refused by a limit that is named; no process of a query dies, and the server lives.
 #[test]
 fn no_statement_overflows_a_stack() {

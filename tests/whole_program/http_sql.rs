@@ -1,4 +1,4 @@
-//! The HTTP door: `POST /api/v1/sql`, as curl and programs use it.
+//! The HTTP endpoint for SQL: `POST /api/v1/sql`, as curl and programs use it.
 
 use super::server::{Answer, Server};
 use super::support::{Folder, root};
@@ -9,12 +9,12 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server with the example log in it.
+/// Starts a server with the example log in it.
 pub(crate) fn with_example(folder: &Folder) -> Server {
     with_example_and(folder, &[])
 }
 
-/// The same with further arguments.
+/// Starts the same with further arguments.
 pub(crate) fn with_example_and(folder: &Folder, arguments: &[&str]) -> Server {
     let server = Server::start_with(folder, arguments);
     let lines = std::fs::read_to_string(root().join("examples/app.ndjson")).expect("the example log");
@@ -22,17 +22,17 @@ pub(crate) fn with_example_and(folder: &Folder, arguments: &[&str]) -> Server {
     server
 }
 
-/// Asks with whatever headers.
+/// Sends a query with any headers.
 fn post(server: &Server, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     super::server::ask(server.address("web"), "POST", "/api/v1/sql", headers, body).expect("an answer")
 }
 
-/// Asks, and takes whatever comes.
+/// Sends a query, and returns any response.
 pub(crate) fn ask(server: &Server, query: &str) -> Answer {
     post(server, &[], json!({"query": query}).to_string().as_bytes())
 }
 
-/// Asks, and wants rows.
+/// Sends a query, and expects rows.
 #[track_caller]
 pub(crate) fn rows(server: &Server, query: &str) -> Vec<Value> {
     ask(server, query).is(200).json()["rows"].as_array().expect("rows").clone()
@@ -113,7 +113,7 @@ fn parameters_are_values() {
 }
 
 /// Scenario: questions with mistakes.
-/// Guarantee: the answer says what is wrong, where, and what was probably meant; the next question is answered.
+/// Guarantee: the answer says what is wrong, where, and what was probably meant; the next query is answered.
 #[test]
 fn mistakes_are_explained() {
     let folder = Folder::new();
@@ -176,7 +176,7 @@ fn whoever_hangs_up_takes_his_query_along() {
         "POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{endless}",
         endless.len()
     );
-    // Twice as many as may run at once.
+    // This is twice the number of queries that may run at once.
     for _ in 0..16 {
         let mut stream = TcpStream::connect(server.address("web")).expect("a connection");
         stream.write_all(head.as_bytes()).expect("the question is sent");
@@ -190,11 +190,11 @@ fn whoever_hangs_up_takes_his_query_along() {
 }
 
 /// Scenario: as many endless queries as may run, again and again, while a sender sends and a dashboard asks.
-/// Guarantee: the sender is told yes all the time, and every event is there; small questions get their turn.
+/// Guarantee: the sender is acknowledged all the time, and every event is there; small questions get their turn.
 #[test]
 fn queries_and_ingest_leave_each_other_room() {
     let folder = Folder::new();
-    // Queries run behind everything else on the machine, other tests included: small ones need time for that.
+    // Queries have a lower priority than everything else on the machine, other tests included, so small ones need time.
     let server =
         Server::start_with(&folder, &["--query-time", "20s", "--query-wait", "60s", "--queries", "4"]);
     let endless = "SELECT count(DISTINCT a.value % 1000) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
@@ -210,7 +210,7 @@ fn queries_and_ingest_leave_each_other_room() {
             });
         }
         let asking = scope.spawn(|| {
-            // Also when it fails: nobody is to go on for ever.
+            // The threads are stopped even if the test fails, because nothing may run for ever.
             let _over = Over(&is_over);
             let mut asked = 0;
             while Instant::now() < until || asked < 3 {
@@ -232,7 +232,7 @@ fn queries_and_ingest_leave_each_other_room() {
     assert!(server.stop().success());
 }
 
-/// Says that something is over when it goes.
+/// Sets a flag when it is dropped.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {

@@ -1,4 +1,4 @@
-//! One `Idempotency-Key` with different requests: what was acknowledged is stored, and nothing else is acknowledged.
+//! Tests of one `Idempotency-Key` with different requests: only one of them is acknowledged and stored.
 
 use super::delta::{FLUSH_AT_ONCE, until_flushed};
 use super::server::{Answer, Server, ask};
@@ -23,7 +23,7 @@ fn post(address: SocketAddr, path: &str, key: &str, headers: &[(&str, &str)], bo
     ask(address, "POST", path, &headers, body).expect("an answer")
 }
 
-/// The ids of the requests whose failures are stored.
+/// Returns the ids of the requests whose failures are stored.
 fn stored(server: &Server) -> Vec<String> {
     let id = |event: &Value| event["request_id"].as_str().expect("an id").to_owned();
     let mut ids: Vec<String> = server.dump("events").iter().map(id).collect();
@@ -77,7 +77,7 @@ fn a_key_stands_for_one_request() {
     }
 }
 
-/// The same request gets its answer; every other one under its key is rejected.
+/// The same request gets its response again; every other request with its key is rejected.
 #[track_caller]
 fn check_known(server: &Server, key: &str, body: &str) {
     let address = server.address("otlp_http");
@@ -150,7 +150,7 @@ fn ingest_goes_on_where_its_key_stands_for_another_piece() {
     ingest("one");
     std::fs::write(&log, text(0..6)).expect("the log");
     ingest("one");
-    // Another run that knows nothing of the first one's cuts sends all of it in one piece, with the same end.
+    // Another run that does not know the first one's cuts sends all of it in one piece, with the same end.
     ingest("two");
     let mut ids = stored(&server);
     ids.dedup();

@@ -1,6 +1,6 @@
-//! `faultline ingest`: whatever it is given, and however it is interrupted, every line is stored once.
+//! Tests of `faultline ingest`: whatever its input is, and however it is interrupted, every line is stored once.
 //!
-//! Lines carry a request id of their own, so that what is stored can be compared with what was in the files.
+//! Lines carry a request id of their own, so that the stored lines can be compared with those in the files.
 
 mod already_ingested;
 mod files;
@@ -35,7 +35,7 @@ impl Bench {
         self.folder.file(name, bytes)
     }
 
-    /// The command, not started yet, for the data directory of this folder unless the arguments name a server.
+    /// Returns the command, not started yet, for the data directory of this folder unless the arguments name a server.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(&["ingest"]);
         command.args(arguments).current_dir(self.folder.path());
@@ -65,7 +65,7 @@ impl Bench {
         ended(child)
     }
 
-    /// The stored events.
+    /// Returns the stored events.
     fn events(&self) -> Vec<Value> {
         dump(&self.data_dir(), "events")
     }
@@ -103,26 +103,26 @@ fn ended(child: Child) -> Run {
     }
 }
 
-/// A failed call with an id of its own, without a newline.
+/// Returns a failed call with an id of its own, without a newline.
 fn line(id: usize) -> String {
-    // White space makes it long, and nothing else.
+    // White space makes the line long, and nothing else.
     format!(
         r#"{{"service":"orders","tool":"get","request_id":"r{id}",{:1500}"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#,
         ""
     )
 }
 
-/// A log of such lines.
+/// Returns a log of such lines.
 fn log(ids: Range<usize>) -> String {
     ids.map(|id| line(id) + "\n").collect()
 }
 
-/// Lines that yield more than a log of 8 MiB holds, and are short themselves.
+/// Returns short lines that yield more than a WAL of 8 MiB holds.
 fn too_much(ids: Range<usize>) -> String {
     log(ids).replace(' ', "")
 }
 
-/// Each of these ids, this often.
+/// Returns each of these ids with the same count.
 fn each(ids: Range<usize>, times: usize) -> BTreeMap<String, usize> {
     ids.map(|id| (format!("r{id}"), times)).collect()
 }

@@ -1,4 +1,4 @@
-//! Numbers that no float holds: what is around them is read, in every format and at every endpoint.
+//! Tests of numbers that no float can represent: the data around them is read, in every format and at every endpoint.
 
 use super::server::{Server, ask};
 use super::support::{Folder, lines};

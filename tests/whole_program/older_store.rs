@@ -1,4 +1,4 @@
-//! A data directory that an older version wrote: its log replays, its tables open and take new columns.
+//! Tests of a data directory that an older version wrote: its WAL is replayed, and its tables open and get new columns.
 
 use super::server::{Server, dump};
 use super::support::{Folder, faultline};
@@ -9,10 +9,10 @@ use store::Table;
 
 const OLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/older");
 const TABLES: [&str; 3] = ["events", "traffic", "rejects"];
-/// A failure in a batch has a place in it: a column that the older version did not have.
+/// A failure in a batch, which has a value in a column that the older version did not have.
 const BATCH: &str = r#"{"time":"2026-11-01T10:00:00Z","service":"files","operation":"bulk","success":true,"results":[{"result":{"success":true}},{"result":{"success":false,"error":{"code":"NOT_FOUND_RESOURCE","message":"No such file"}}}],"summary":{"total":2,"succeeded":1,"failed":1}}"#;
 
-/// A copy to work on.
+/// Returns a copy to work on.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder") {
@@ -37,7 +37,7 @@ fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
     rows
 }
 
-/// Traffic may be added up on the way: what counts is its sum.
+/// Adds up traffic, because rows may have been combined: only the sums must agree.
 fn calls(rows: &[Value]) -> i64 {
     rows.iter().map(|row| row["calls"].as_i64().expect("a number")).sum()
 }
@@ -79,7 +79,7 @@ fn an_older_directory_takes_new_columns() {
     assert!(!run.out.contains("problem"), "{}", run.out);
 }
 
-/// A column that an older table does not have must be allowed to be null: its files have no value for it.
+/// A column that an older table lacks must be nullable, because its files have no value for it.
 #[test]
 fn every_new_column_may_be_null() {
     for table in [Table::Events, Table::Traffic, Table::Rejects] {

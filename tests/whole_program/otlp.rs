@@ -1,9 +1,9 @@
-//! OTLP as real senders speak it: the OpenTelemetry SDK for Python, and bytes made by hand where no SDK would
-//! send them. Rows are read back and compared; a 200 proves nothing.
+//! OTLP as real senders use it: the OpenTelemetry SDK for Python, and bytes made by hand where no SDK would send them.
+//! Rows are read back and compared, because a status of 200 proves nothing.
 //!
 //! | file | proves |
 //! |---|---|
-//! | `story` | what an SDK sends, over every transport, becomes the rows it should |
+//! | `story` | the data of an SDK becomes the right rows, over every transport |
 //! | `json` | OTLP/JSON in all its spellings becomes the same rows |
 //! | `rules` | each MUST of OTLP over HTTP |
 //! | `calls` | each MUST of OTLP over gRPC |
@@ -26,10 +26,10 @@ use serde_json::Value;
 
 /// The content type of protobuf.
 pub(crate) const PROTOBUF: (&str, &str) = ("Content-Type", "application/x-protobuf");
-/// And of JSON.
+/// The content type of JSON.
 pub(crate) const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// Starts a server with a short log, which is quickly read back.
+/// Starts a server with a small WAL, which is quickly read back.
 pub(crate) fn start(folder: &Folder) -> Server {
     Server::start_with(folder, &["--wal-bytes", "16MiB"])
 }

@@ -1,4 +1,4 @@
-//! Scenario: whoever reads our output goes away. That is no failure: no panic, no message, exit code 0.
+//! Scenario: the reader of the output disconnects. That is not a failure: no panic, no message, exit code 0.
 
 use super::support::{Folder, OPEN, command};
 use std::io::Read;
@@ -31,7 +31,7 @@ fn a_reader_that_is_gone_ends_every_command_quietly() {
 fn a_reader_that_has_seen_enough_stops_the_work() {
     let mut child = command(&["classify"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // An endless log: the test only ends because the program does.
+    // The log is endless, so the test ends only because the program does.
     let writer = std::thread::spawn(move || std::io::copy(&mut Endless, &mut stdin));
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 100]).unwrap();
@@ -42,7 +42,7 @@ fn a_reader_that_has_seen_enough_stops_the_work() {
     assert!(writer.join().unwrap().is_err(), "the log was cut off, too");
 }
 
-/// The same line for ever.
+/// A reader of the same line for ever.
 struct Endless;
 
 impl Read for Endless {
@@ -54,7 +54,7 @@ impl Read for Endless {
     }
 }
 
-/// Notes are for people; when stderr is closed, results still come out.
+/// Notes are for people; when stderr is closed, results are still written.
 #[test]
 fn a_closed_stderr_does_not_matter() {
     let folder = Folder::new();
@@ -66,7 +66,7 @@ fn a_closed_stderr_does_not_matter() {
     assert!(output.stdout.starts_with(b"{\"line\":1,"));
 }
 
-/// Any other failure to write is one: it must not look as if all events were there.
+/// Any other failure to write is an error, because the output would otherwise seem complete.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error() {

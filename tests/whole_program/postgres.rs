@@ -1,13 +1,13 @@
-//! The PostgreSQL door, with the clients that people have.
+//! The PostgreSQL endpoint, with common clients.
 //!
 //! | file | proves |
 //! |---|---|
 //! | `psql` | the shell's own commands, its errors, and that Ctrl-C stops a query |
 //! | `psycopg` | both protocols, prepared statements, cursors, transactions, values of every type |
 //! | `grafana` | the very queries of Grafana's PostgreSQL data source |
-//! | `denied` | what nobody may do, by either protocol |
+//! | `denied` | statements that nobody may run, over either protocol |
 //! | `leaving` | queries that end early: by time, by request, by a client that goes, by a server that stops |
-//! | `hostile` | bytes that are no protocol, and clients that say nothing |
+//! | `hostile` | bytes that violate the protocol, and clients that send nothing |
 //!
 //! Needs psql and the Python clients: a test that lacks one says so and fails.
 

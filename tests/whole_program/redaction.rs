@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Every secret of `tests/corpus/secrets/secrets.ndjson` goes through `faultline classify` in one run, and at
-/// most two of a hundred may stand in what it prints. How a single entry fares, `classifier/tests/secrets.rs`
-/// says.
+/// Every secret of `tests/corpus/secrets/secrets.ndjson` goes through `faultline classify` in one run, and at most two
+/// of a hundred may occur in the output. `classifier/tests/secrets.rs` checks single entries.
 #[test]
 fn the_binary_prints_no_secret_of_the_corpus() {
     let corpus = fs::read_to_string(root().join("tests/corpus/secrets/secrets.ndjson")).expect("the corpus");
@@ -16,7 +15,7 @@ fn the_binary_prints_no_secret_of_the_corpus() {
         let entry: Value = serde_json::from_str(line).expect(line);
         let parts = entry["secret"].as_array().expect("parts");
         let secret: String = parts.iter().filter_map(Value::as_str).collect();
-        // Entries that are texts; what needs more than a plain replacement is left to the other test.
+        // Only entries that are texts are used; the other test covers those that need more than a plain replacement.
         if let Some(text) = entry["text"].as_str() {
             let message = text.replace("{S}", &secret);
             let record = json!({"success": false, "error": {"code": "INTERNAL_ERROR", "message": message}});

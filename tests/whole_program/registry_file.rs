@@ -1,8 +1,8 @@
-//! An operator's file: the example that ships works, and a bad file is refused with its line.
+//! Tests of an operator's registry file: the shipped example works, and a bad file is rejected with its line.
 
 use super::support::{Folder, OPEN, example_registry, faultline, lines, with_stdin};
 
-/// The published cases of an adapter's own codes, and what the example makes of them.
+/// The published cases of an adapter's own codes, and their classification with the example.
 const CASES: [(&str, &str); 5] = [
     (
         r#"{"service":"github","success":false,"error":{"code":"PERMISSION_DENIED","message":"Abuse detection triggered: too fast","details":{"http_status":403}}}"#,
@@ -20,7 +20,7 @@ const CASES: [(&str, &str); 5] = [
         r#"{"jsonrpc":"2.0","id":1,"result":{"error":{"code":4001,"message":"Adapter error","retryable":false,"details":{"originalError":"ORDER_NOT_FOUND"}}}}"#,
         "NOT_FOUND_ORDER",
     ),
-    // What the entries leave alone: a status that nothing maps.
+    // The entries do not apply to this case: a status that nothing maps.
     (
         r#"{"service":"wiki","success":false,"error":{"code":"NOT_FOUND_PAGE","message":"Gone","details":{"http_status":410}}}"#,
         "NOT_FOUND_PAGE",

@@ -1,4 +1,4 @@
-//! Tests of retention: what is deleted because of its age, by which command, and what never is.
+//! Tests of retention: which data is deleted because of its age, by which command, and which never is.
 
 mod archives;
 pub(crate) mod clock;
@@ -31,7 +31,7 @@ fn stored(data_dir: &Path, name: &str) -> usize {
 fn until_maintained(server: &Server) {
     until_flushed(server);
     let rounds = server.status()["maintenance"]["rounds"].as_u64().expect("a number");
-    // One may be under way that began before.
+    // A round that began earlier may still be running.
     until_status(server, "maintenance", |status| {
         status["maintenance"]["rounds"].as_u64() >= Some(rounds + 2)
     });

@@ -22,7 +22,7 @@ fn a_yes_survives_a_stop_and_a_kill() {
     assert!(!data_dir.join("endpoints.json").exists(), "nobody listens any more");
     let server = Server::start(&folder);
     let mut again = server.dump("events");
-    // What is flushed is sorted.
+    // Flushed rows are sorted.
     again.sort_by_key(|event| std::cmp::Reverse(event["canonical"].to_string()));
     assert_eq!(again, first);
     server.post_lines(&lines(&[OPEN])).is(200);
@@ -39,7 +39,7 @@ fn a_yes_survives_a_stop_and_a_kill() {
     assert_eq!(server.status()["hot"]["events"], 1);
 }
 
-/// Health, readiness and status say what is so.
+/// Health, readiness and status report the true state.
 #[test]
 fn health_is_told() {
     let folder = Folder::new();
@@ -57,7 +57,7 @@ fn health_is_told() {
     assert_eq!(server.get("/nothing").is(404).json()["error"]["code"], "not_found");
 }
 
-/// Whatever keeps it from starting is one sentence and an exit code.
+/// Every reason for a failed start is reported in one sentence, with an exit code.
 #[test]
 fn a_start_that_cannot_be_is_explained() {
     let folder = Folder::new();
@@ -86,7 +86,7 @@ fn a_start_that_cannot_be_is_explained() {
     assert!(run.err.contains("--data-dir"), "{}", run.err);
 }
 
-/// A repeated key gets the first answer, and is stored once, whatever happens in between.
+/// A repeated key gets the first response, and the request is stored once, whatever happens in between.
 #[test]
 fn an_idempotency_key_stores_once_across_a_kill() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! A real `faultline serve` on free ports of loopback, ended with the test that started it; and a client that
-//! sends exactly the bytes it is told to.
+//! A real `faultline serve` on free ports of loopback, which ends with the test that started it; and a client that
+//! sends exactly the bytes it is given.
 
 use super::support::{Folder, faultline, program};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,13 +23,13 @@ pub(crate) struct Server {
     pub(crate) endpoints: Value,
 }
 
-/// Puts a file where the tables belong, so that nothing can be flushed and the log keeps everything.
+/// Puts a file where the tables belong, so that nothing can be flushed and the WAL keeps everything.
 pub(crate) fn forbid_flushing(folder: &Folder) {
     std::fs::create_dir_all(folder.path().join("data")).expect("a data directory");
     std::fs::write(tables_of(folder), "in the way").expect("a file in the way");
 }
 
-/// Takes it away again.
+/// Removes that file again.
 pub(crate) fn allow_flushing(folder: &Folder) {
     std::fs::remove_file(tables_of(folder)).expect("the file in the way");
 }
@@ -76,7 +76,7 @@ impl Server {
         arguments: &[&str],
     ) -> Self {
         let data_dir = folder.path().join("data");
-        // What an earlier server left behind would be taken for this one's.
+        // The files of an earlier server would otherwise be taken for those of this one.
         let _ = std::fs::remove_file(data_dir.join("endpoints.json"));
         let log = folder.path().join("serve.log");
         let stderr = File::options().create(true).append(true).open(&log).expect("a log file");
@@ -94,7 +94,7 @@ impl Server {
         Self { child, data_dir, log, endpoints: Value::Null }
     }
 
-    /// Waits until it takes requests; false when it ended instead.
+    /// Waits until it accepts requests. Returns false when it ended instead.
     pub(crate) fn gets_ready(&mut self) -> bool {
         let began = Instant::now();
         let path = self.data_dir.join("endpoints.json");
@@ -124,12 +124,12 @@ impl Server {
         &self.data_dir
     }
 
-    /// Everything on stderr so far, of earlier servers of the same folder too.
+    /// Returns all of stderr so far, including that of earlier servers of the same folder.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The address of a listener, by its name in `endpoints.json`.
+    /// Returns the address of a listener, by its name in `endpoints.json`.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         let address = self.endpoints[name].as_str().expect("the listener is on");
@@ -151,17 +151,17 @@ impl Server {
         ask(self.address("web"), "GET", path, &[], b"").expect("an answer")
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub(crate) fn status(&self) -> Value {
         self.get("/api/v1/status").json()
     }
 
-    /// The stored rows of a table, read from the data directory.
+    /// Returns the stored rows of a table, read from the data directory.
     pub(crate) fn dump(&self, table: &str) -> Vec<Value> {
         dump(&self.data_dir, table)
     }
 
-    /// Resident memory in bytes: now, and at its highest.
+    /// Returns the resident memory in bytes: the present and the highest value.
     pub(crate) fn resident(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("/proc");
         let field = |name: &str| {
@@ -223,7 +223,7 @@ fn free_ports(arguments: &[&str]) -> Vec<&'static str> {
     listeners.into_iter().filter(|flag| !arguments.contains(flag)).flat_map(|flag| [flag, ":0"]).collect()
 }
 
-/// The stored rows of a table, by `faultline dump`.
+/// Returns the stored rows of a table, by `faultline dump`.
 pub(crate) fn dump(data_dir: &Path, table: &str) -> Vec<Value> {
     let data_dir = data_dir.to_str().expect("the path is UTF-8");
     faultline(&["dump", "--data-dir", data_dir, "--table", table]).ends_with(0).events()
@@ -244,7 +244,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its name in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
@@ -275,7 +275,7 @@ pub(crate) fn ask(
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(head.as_bytes())?;
-    // A server that has seen enough may close before everything is sent; its answer is still there.
+    // A server that has read enough may close the connection before everything is sent; its response can still be read.
     let _ = stream.write_all(body);
     read_answer(&mut stream)
 }

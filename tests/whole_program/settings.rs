@@ -107,7 +107,7 @@ fn limits_that_are_set_hold() {
             r#"{{"service":"{service}","success":false,"error":{{"code":"INTERNAL_ERROR","message":"{message}"}}}}"#
         )
     };
-    // By itself: which of two new names of one request comes first is not said.
+    // This is tested separately, because the order of two new names in one request is not defined.
     server.post_lines(&failure("one", 10)).is(200);
     let lines = [failure("two", 2_000), failure("one", 200_000)].join("\n");
     let answer = server.post_lines(&lines).is(200).json();
@@ -131,7 +131,8 @@ fn limits_that_are_set_hold() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// Scenario: a server whose file is changed three times: to more logging, to nonsense, and to something that needs a restart.
+/// Scenario: a server whose file is changed three times: to more logging, to nonsense, and to something that needs a
+/// restart.
 /// Guarantee: the first is used at once, the second changes nothing and is told, the third is named.
 #[test]
 fn sighup_reads_the_settings_again() {
@@ -192,7 +193,7 @@ fn the_log_has_the_format_that_is_asked_for() {
     for (format, is_json) in [("json", true), ("text", false), ("auto", true)] {
         let folder = Folder::new();
         let server = Server::start_with(&folder, &["--log-format", format]);
-        // It says so right after it has written its addresses.
+        // It logs this right after it has written its addresses.
         let began = Instant::now();
         while server.said().is_empty() {
             assert!(began.elapsed() < Duration::from_secs(20), "{format}: nothing is said");

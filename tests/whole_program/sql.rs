@@ -1,12 +1,12 @@
-//! SQL, asked of stores that the real binary has made: the files of `tests/sql`, and the cookbook.
+//! Tests of SQL on data that the real binary has stored: the files of `tests/sql`, and the cookbook.
 //!
 //! | file | what |
 //! |---|---|
 //! | `query_runner` | runs one query, by the library or through a running server, and returns its result as texts |
 //! | `cookbook` | the page `docs/sql.md` |
 //! | `fortnight` | two weeks of traffic, for the cookbook |
-//! | `script` | files of questions and answers |
-//! | `stores` | the same rows in files, hot, or half of them each |
+//! | `script` | files of queries and their results |
+//! | `stores` | the same rows in files, in the buffer, or half of them in each |
 
 mod cookbook;
 mod fortnight;
@@ -26,7 +26,7 @@ macro_rules! row {
     ($($cell:expr),*) => { vec![$(json!($cell)),*] };
 }
 
-/// The names of the files of `tests/sql`.
+/// Returns the names of the files of `tests/sql`.
 fn stories() -> Vec<PathBuf> {
     let files = std::fs::read_dir(root().join("tests/sql")).expect("tests/sql");
     let files = files.map(|entry| entry.expect("an entry").path());
@@ -78,14 +78,15 @@ fn questions_about_rows_in_both_places() {
     check_all(RowLocation::Both, &[Store::server]);
 }
 
-/// Made by the generator, and by five stories.
+/// The log is made by the generator, with five stories added.
 #[test]
 fn the_fortnight_is_what_its_makers_make() {
     check_expected("examples/fortnight.ndjson", &fortnight::log());
 }
 
 /// Scenario: the fortnight is ingested, and every question of `docs/sql.md` is asked.
-/// Guarantee: the answers on the page are those that a reader gets, and what it says of tables, functions and limits is so.
+/// Guarantee: the answers on the page are those that a reader gets, and what it says of tables, functions and limits is
+/// so.
 #[test]
 fn the_cookbook_is_true() {
     let page = std::fs::read_to_string(root().join("docs/sql.md")).expect("docs/sql.md");
@@ -94,7 +95,8 @@ fn the_cookbook_is_true() {
     check_expected("docs/sql.md", &cookbook::page(&page, &store.directory()));
 }
 
-/// Scenario: two calls are reported by the agent and by the server, as spans of one trace each; a third only by the agent.
+/// Scenario: two calls are reported by the agent and by the server, as spans of one trace each; a third only by the
+/// agent.
 /// Guarantee: `traffic` has all five reports, and `error_rates` each call once: at the server when it reports them.
 #[test]
 fn a_call_that_both_sides_report_counts_once() {

@@ -1,4 +1,4 @@
-//! `faultline sql`: one question at a time, files of them, and the prompt, on a data directory and through a server.
+//! `faultline sql`: single queries, files of them, and the prompt, on a data directory and through a server.
 //!
 //! Needs the Python clients of `tests/clients`, which read the answers and type at the prompt.
 
@@ -10,7 +10,7 @@ mod targets;
 use super::support::{Folder, Run, faultline, root};
 use std::path::Path;
 
-/// A data directory with what the example log holds.
+/// A data directory with the events of the example log.
 struct Stored {
     folder: Folder,
     data_dir: String,
@@ -26,7 +26,7 @@ impl Stored {
         Self { folder, data_dir }
     }
 
-    /// Asks it.
+    /// Runs a query on it.
     fn sql(&self, arguments: &[&str]) -> Run {
         faultline(&[&["sql", "--data-dir", &self.data_dir], arguments].concat())
     }

@@ -1,7 +1,7 @@
 //! Everything at once: kills, floods, hostile statements and a clock that jumps, on one data directory.
 //!
-//! A few rounds are part of every run of the tests. `FAULTLINE_STORM_MINUTES=60` goes on for an hour, as a nightly run
-//! would. The dice of a storm are printed with it, and `FAULTLINE_STORM_SEED` throws the same ones again.
+//! A few rounds are part of every test run. `FAULTLINE_STORM_MINUTES=60` continues for an hour, as a nightly run would.
+//! The seed of a storm is printed, and `FAULTLINE_STORM_SEED` repeats it.
 
 use super::durability::ledger::Ledger;
 use super::durability::load::{Load, settle};
@@ -28,16 +28,16 @@ const ARGUMENTS: [&str; 10] = [
     "--limit-connections",
     "300",
 ];
-/// Rounds of a usual run.
+/// The number of rounds of a usual run.
 const ROUNDS: u64 = 3;
-/// A new data directory after so many rounds: each is read as a whole after every kill.
+/// The number of rounds after which a new data directory is used, because each is read as a whole after every kill.
 const LIFE: u64 = 8;
-/// By how many days the clock jumps.
+/// The number of days by which the clock jumps.
 const JUMPS: [i64; 6] = [600, -600, 0, 2, -2, 40];
-/// Connections that say nothing.
+/// The number of idle connections.
 const FLOOD: usize = 150;
 
-/// Random numbers from a seed, so that a storm can come again.
+/// Random numbers from a seed, so that a storm can be repeated.
 struct Dice(u64);
 
 impl Dice {
@@ -132,7 +132,7 @@ fn storm(machine: &Machine, ledger: &Arc<Ledger>, dice: &mut Dice, round: u64, s
     sums.statements += asked.load(Ordering::Relaxed);
 }
 
-/// Asks until it is over, or the server has gone.
+/// Sends queries until the storm is over, or the server has ended.
 fn keep_asking(web: SocketAddr, seed: u64, is_over: &AtomicBool, asked: &AtomicU64) {
     let mut grammar = Grammar::new(seed);
     let greedy = greedy();

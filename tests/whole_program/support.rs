@@ -1,4 +1,4 @@
-//! Running the binary, and the few lines of input that many tests share.
+//! Runs the binary, and holds the few lines of input that many tests share.
 
 use serde_json::Value;
 use std::io::Write;
@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// A failure that its protocol calls a success.
+/// A failure that its protocol reports as a success.
 pub(crate) const HIDDEN: &str = r#"{"service":"orders","tool":"pay","jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"{\"success\":false,\"error\":{\"code\":\"RATE_LIMIT_QUOTA_PAUSE\",\"message\":\"Paused\"}}"}]}}"#;
-/// A failure that everybody sees.
+/// A failure that its protocol reports as such.
 pub(crate) const OPEN: &str = r#"{"service":"orders","tool":"get","jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"Method not found"}}"#;
-/// A call that worked.
+/// A call that succeeded.
 pub(crate) const WORKED: &str = r#"{"service":"orders","jsonrpc":"2.0","id":9,"result":{"content":[]}}"#;
-/// Readable, but nothing of ours.
+/// A readable record without a failure.
 pub(crate) const NOTHING: &str = r#"{"level":"info","text":"started"}"#;
-/// Neither JSON nor logfmt.
+/// A line that is neither JSON nor logfmt.
 pub(crate) const UNREADABLE: &str = "{not json";
 
 /// The output of a run, and how it ended.
@@ -33,27 +33,27 @@ impl Run {
         self
     }
 
-    /// The events on stdout.
+    /// Returns the events on stdout.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 }
 
-/// The binary, with an empty stdin.
+/// Runs the binary with an empty stdin.
 pub(crate) fn faultline(arguments: &[&str]) -> Run {
     with_stdin(arguments, b"")
 }
 
-/// The binary, with this on stdin.
+/// Runs the binary with this on stdin.
 pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     let mut child = command(arguments).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut pipe = child.stdin.take().expect("stdin is a pipe");
     let stdin = stdin.to_vec();
-    // In a thread of its own: the child may want to write before it has read everything.
+    // Stdin is written on a thread, because the child may write before it has read everything.
     let writer = std::thread::spawn(move || pipe.write_all(&stdin));
     let output = child.wait_with_output().expect("the binary ends");
-    // A child that refuses its arguments reads nothing.
+    // A child that rejects its arguments reads nothing.
     let _ = writer.join().expect("the writer ends");
     Run {
         out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
@@ -62,8 +62,8 @@ pub(crate) fn with_stdin(arguments: &[&str], stdin: &[u8]) -> Run {
     }
 }
 
-/// The program under test: the one that was built with the tests, or the one that `FAULTLINE_PROGRAM` names, which may be
-/// an optimised build (for the long runs) or an installed package.
+/// The program under test: the one that was built with the tests, or the one that `FAULTLINE_PROGRAM` names, which may
+/// be an optimised build (for the long runs) or an installed package.
 pub(crate) fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -71,7 +71,7 @@ pub(crate) fn program() -> &'static str {
     })
 }
 
-/// The binary, not started yet, with pipes for stdin and stdout.
+/// Returns the binary, not started yet, with pipes for stdin and stdout.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -103,17 +103,17 @@ pub(crate) fn lines(lines: &[&str]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The file that ships as the example of an operator's registry.
+/// Returns the file that ships as the example of an operator's registry.
 pub(crate) fn example_registry() -> String {
     format!("{}/examples/registry.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The binary, run in the root of the repository, so that what it prints does not depend on where that is.
+/// Returns the binary, run in the root of the repository, so that what it prints does not depend on where that is.
 pub(crate) fn in_root(arguments: &[&str]) -> Run {
     let output =
         command(arguments).current_dir(root()).stderr(Stdio::piped()).output().expect("the binary runs");

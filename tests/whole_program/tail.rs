@@ -106,7 +106,7 @@ fn lines_of(pipe: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// A reply that failed.
+/// Returns a reply that failed.
 fn failed(service: &str, code: &str, message: &str) -> String {
     let reply = json!({"success": false, "error": {"code": code, "message": message}}).to_string();
     let line = json!({"service": service, "tool": "pay", "jsonrpc": "2.0", "id": 1,
@@ -114,7 +114,7 @@ fn failed(service: &str, code: &str, message: &str) -> String {
     format!("{line}\n")
 }
 
-/// The stored events, by their ids.
+/// Returns the stored events, by their ids.
 fn stored(data_dir: &Path) -> Vec<Value> {
     sorted(super::server::dump(data_dir, "events"))
 }
@@ -149,7 +149,8 @@ fn events_are_shown_as_they_come() {
 }
 
 /// Scenario: events of several services, codes and categories, and a tail for each filter.
-/// Guarantee: each shows what its filters name, and nothing else; several of a kind are any of them; a condition is SQL.
+/// Guarantee: each shows what its filters name, and nothing else; several of a kind are any of them; a condition is
+/// SQL.
 #[test]
 fn filters_choose() {
     let folder = Folder::new();
@@ -191,7 +192,7 @@ fn filters_choose() {
     for (tail, (filter, _)) in tails.iter().zip(filters) {
         assert_eq!(tail.out.try_recv().ok(), None, "{filter:?}");
     }
-    // The newest that fit come first when somebody begins later.
+    // The newest matching events come first for a client that starts later.
     let late = Tail::follow(&server, &["--service", "orders", "--recent", "1"]);
     assert_eq!(late.event()["message"], "second");
     late.is_silent();
@@ -232,7 +233,7 @@ fn mistakes_are_told_in_a_sentence() {
     }
     faultline(&["tail", "--server", "http://h:1", "--data-dir", "x"]).ends_with(2);
     faultline(&["tail", "--server", "127.0.0.1:7070"]).ends_with(2);
-    // Nobody there; nobody using the directory; somebody else there.
+    // There is no server, nobody uses the directory, or another program listens there.
     let otlp = format!("http://{}", server.address("otlp_http"));
     let empty = Folder::new();
     let empty = empty.path().to_str().expect("a path");
@@ -375,13 +376,13 @@ impl Raw {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        // HTTP/1.0: the body comes as it is, without chunks.
+        // With HTTP/1.0, the body is sent without chunks.
         let head = format!("GET /api/v1/tail?{query} HTTP/1.0\r\nHost: {address}\r\n{last}\r\n");
         stream.write_all(head.as_bytes()).expect("the request is sent");
         Self { stream: BufReader::new(stream) }
     }
 
-    /// The next lines up to an empty one.
+    /// Returns the next lines up to an empty one.
     fn message(&mut self) -> String {
         let mut message = String::new();
         loop {
@@ -395,7 +396,7 @@ impl Raw {
         }
     }
 
-    /// The next event, with its id; what only tells a place is passed over.
+    /// Returns the next event with its id, and skips messages that only contain a position.
     fn event(&mut self) -> (String, Value) {
         loop {
             let message = self.message();
@@ -445,7 +446,7 @@ fn a_reader_goes_on_where_it_was() {
             assert_eq!(next["after"], id, "{next}");
             next = again.event().1;
         }
-        // What was sent in between comes first.
+        // Events that were sent in between come first.
         while next["message"] != id {
             assert!(next.get("after").is_none(), "{next}");
             next = again.event().1;
@@ -490,7 +491,7 @@ fn slow_and_many_readers_are_bounded() {
         assert!(began.elapsed() < PATIENCE, "places do not become free");
         std::thread::sleep(Duration::from_millis(100));
     };
-    // More than sockets and queues hold.
+    // This is more than sockets and queues hold.
     let body: String = (0..500)
         .map(|n| failed("orders", "NOT_FOUND_ORDER", &format!("{n} {}", "x".repeat(8_000))))
         .collect();
@@ -501,7 +502,7 @@ fn slow_and_many_readers_are_bounded() {
     let last = std::iter::from_fn(|| Some(slow.message())).find(|message| message.contains("event: end"));
     assert!(last.is_some_and(|last| last.contains("nothing was read")), "the slow reader is told");
     assert!(server.resident().1 < 1 << 30, "{:?}", server.resident());
-    // It goes on, or hears that it cannot.
+    // It continues, or is told that it cannot.
     let mut again = Raw::open(&server, "", Some("1"));
     again.message();
     assert!(again.event().1.is_object());

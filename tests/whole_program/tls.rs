@@ -1,5 +1,5 @@
-//! TLS at every door, with certificates of an authority of our own and real clients: curl, the Python SDK over gRPC and HTTP,
-//! psql, psycopg, ADBC, and our own commands.
+//! TLS at every endpoint, with certificates of the test's own authority and real clients: curl, the Python SDK over
+//! gRPC and HTTP, psql, psycopg, ADBC, and Faultline's own commands.
 
 mod authority;
 mod endpoints;
@@ -27,7 +27,7 @@ impl Encrypted {
         Self { server, authority, pair }
     }
 
-    /// The address of a listener, by the name that is in the certificate.
+    /// Returns the address of a listener, by the name that is in the certificate.
     fn at(&self, listener: &str) -> String {
         format!("localhost:{}", self.server.address(listener).port())
     }
@@ -41,7 +41,7 @@ impl Encrypted {
         curl(&[&["--cacert", &*self.authority.certificate], arguments].concat())
     }
 
-    /// The value of a metric.
+    /// Returns the value of a metric.
     #[track_caller]
     fn metric(&self, name: &str) -> f64 {
         let (_, metrics) = self.curl(&[&format!("{}/metrics", self.url("web"))]);

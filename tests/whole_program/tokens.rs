@@ -1,4 +1,4 @@
-//! Tokens: every door and route with right, wrong, missing, expired and wrong-scope ones; and how they are made.
+//! Tokens: every endpoint and route with right, wrong, missing, expired and wrong-scope ones; and how they are made.
 
 use super::otlp::client::python;
 use super::server::{Answer, Server, ask};
@@ -82,7 +82,7 @@ fn every_route_asks_for_its_token() {
         for (kind, token) in tokens.visitors(right, other) {
             let answer = visit(&server, door, method, path, token, body);
             let expected: &[u16] = match kind {
-                // A tail that asks for too much, and paths that are not there, are only told so who may be here.
+                // A tail with too many parameters, and unknown paths, are reported as such only to authorized clients.
                 "right" => &[200, 400, 404],
                 "other scope" => &[403],
                 _ => &[401],
@@ -98,7 +98,7 @@ fn every_route_asks_for_its_token() {
     for path in ["/healthz", "/readyz"] {
         visit(&server, "web", "GET", path, None, "").is(200);
     }
-    // A client that can only do Basic brings the token as its password.
+    // A client that supports only Basic sends the token as its password.
     let basic = format!("Basic {}", base64(&format!("anyone:{}", tokens.query)));
     let answer = ask(server.address("web"), "GET", "/metrics", &[("Authorization", &basic)], b"")
         .expect("an answer")
@@ -244,8 +244,8 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Guarantee: a listener that others reach needs tokens or a word; a page of others cannot reach loopback by a name of its own;
-/// tokens from the environment count; mistakes stop the start; the file is for its owner alone.
+/// Guarantee: a listener that others reach needs tokens or a word; a page of others cannot reach loopback by a name of
+/// its own; tokens from the environment count; mistakes stop the start; the file is for its owner alone.
 #[test]
 fn nobody_is_let_in_by_accident() {
     let folder = Folder::new();
@@ -293,8 +293,8 @@ fn nobody_is_let_in_by_accident() {
     assert!(run.err.contains("is defined twice") && run.out.is_empty(), "{}", run.err);
 }
 
-/// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end, all of
-/// one token; the token is removed, or loses its scope, and the server is told.
+/// Scenario: PostgreSQL sessions, idle and busy, a tail, and statements over HTTP and Flight SQL that would not end,
+/// all of one token; the token is removed, or loses its scope, and the server is told.
 /// Guarantee: all of them end within five seconds and say why; a session of another token goes on.
 #[test]
 fn a_revoked_token_ends_what_it_has_opened() {

@@ -46,9 +46,10 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Scenario: right, wrong, expired and wrong-scope tokens sign in; a session reads, asks, signs out; a token is revoked.
-/// Guarantee: only a token that may query opens a session; what costs something needs the CSRF token; a session is worth
-/// what its token is, and ends with it; the page itself is open, and no secret is shown.
+/// Scenario: right, wrong, expired and wrong-scope tokens sign in; a session reads, asks, signs out; a token is
+/// revoked.
+/// Guarantee: only a token that may query opens a session; what costs something needs the CSRF token; a session is
+/// worth what its token is, and ends with it; the page itself is open, and no secret is shown.
 #[test]
 fn a_browser_signs_in_and_out() {
     let folder = Folder::new();

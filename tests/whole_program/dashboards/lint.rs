@@ -70,8 +70,8 @@ fn every_dashboard_is_found_the_same_way() {
     }
 }
 
-/// Guarantee: each panel says what it is and what it shows, asks a data source that can be chosen, has a unit, thresholds and a
-/// text for nothing where it needs them, and has its place to itself.
+/// Guarantee: each panel says what it is and what it shows, asks a data source that can be chosen, has a unit,
+/// thresholds and a text for nothing where it needs them, and has its place to itself.
 #[test]
 fn every_panel_is_complete() {
     for dashboard in dashboards() {
@@ -123,7 +123,8 @@ fn query_of(target: &Value) -> &str {
     target["expr"].as_str().or(target["rawSql"].as_str()).expect("a query")
 }
 
-/// Guarantee: rates are over the interval that fits the graph, counters are never shown raw, and no job or instance is named.
+/// Guarantee: rates are over the interval that fits the graph, counters are never shown raw, and no job or instance is
+/// named.
 #[test]
 fn ranges_and_counters_are_used_as_they_should_be() {
     let mut ranges = 0;
@@ -172,7 +173,7 @@ fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
     ranges
 }
 
-/// The names of metrics in a query, each with what follows it.
+/// Returns the names of metrics in a query, each with what follows it.
 fn metrics_of(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let mut rest = query;
@@ -224,7 +225,7 @@ fn every_metric_and_label_exists() {
     assert!(seen.len() > 50, "{} metrics are shown", seen.len());
 }
 
-/// The labels of a metric, or of a recorded series, whose name begins with them.
+/// Returns the labels of a metric, or of a recorded series, whose name begins with them.
 fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> {
     let owned = |labels: &[&str]| labels.iter().map(|&label| label.to_owned()).collect();
     if OF_OTHERS.contains(&name) {
@@ -238,7 +239,7 @@ fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> 
     Some(owned(metric.labels))
 }
 
-/// The labels between the braces that follow a metric.
+/// Returns the labels between the braces that follow a metric.
 fn matchers(after: &str) -> Vec<&str> {
     let Some(inside) = after.strip_prefix('{') else { return Vec::new() };
     let inside = inside.split_once('}').map_or(inside, |(inside, _)| inside);
@@ -304,7 +305,7 @@ fn variable_names(dashboard: &Dashboard) -> BTreeSet<String> {
     dashboard.variables().iter().map(|variable| text(&variable["name"]).to_owned()).collect()
 }
 
-/// The variables in a text, but for Grafana's own.
+/// Returns the variables in a text, but for Grafana's own.
 fn variables_in(text: &str) -> Vec<String> {
     let word = |rest: &str| -> String {
         let rest = rest.strip_prefix('{').unwrap_or(rest);
@@ -324,8 +325,8 @@ fn texts(value: &Value, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever it is
-/// shown.
+/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever
+/// it is shown.
 #[test]
 fn colours_mean_the_same_everywhere() {
     let style =

@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The service that the dashboard of one service shows.
 const SHOWN: &str = "tracker-adapter";
 
-/// Scenario: traffic of every dialect, quotas that fill up, new errors, requests that are refused, more names than metrics tell
-/// apart; then every dashboard as it opens, and again with something chosen for every variable.
-/// Guarantee: no query fails. As it opens, every panel has data, without NaN, with the columns that it shows; and every variable
-/// has values.
+/// Scenario: traffic of every dialect, quotas that fill up, new errors, requests that are refused, more names than
+/// metrics tell apart; then every dashboard as it opens, and again with something chosen for every variable.
+/// Guarantee: no query fails. As it opens, every panel has data, without NaN, with the columns that it shows; and every
+/// variable has values.
 #[test]
 fn every_panel_has_data() {
     let folder = Folder::new();

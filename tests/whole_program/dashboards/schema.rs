@@ -5,8 +5,8 @@ use super::super::support::root;
 use super::{NAMES, dashboards, file, list, text};
 use serde_json::Value;
 
-/// Guarantee: every key and value of every dashboard is one that Grafana's schema has, down to options of panels, overrides and
-/// queries.
+/// Guarantee: every key and value of every dashboard is one that Grafana's schema has, down to options of panels,
+/// overrides and queries.
 #[test]
 fn dashboards_follow_grafanas_schema() {
     let files: Vec<String> = NAMES.iter().map(|name| root().join(file(name)).display().to_string()).collect();
@@ -18,8 +18,8 @@ fn dashboards_follow_grafanas_schema() {
     assert!(answer["values"].as_u64() > Some(10_000), "{}", answer["values"]);
 }
 
-/// Guarantee: the data sources that dashboards choose by themselves are provisioned under these uids, names and plugins, with
-/// nothing that would have to be edited, and the folder is the one that the documents name.
+/// Guarantee: the data sources that dashboards choose by themselves are provisioned under these uids, names and
+/// plugins, with nothing that would have to be edited, and the folder is the one that the documents name.
 #[test]
 fn what_is_provisioned_is_what_dashboards_expect() {
     let folder = root().join("deploy/grafana/provisioning");

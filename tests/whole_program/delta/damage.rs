@@ -125,8 +125,8 @@ fn a_damaged_merge_is_undone() {
 }
 
 /// Scenario: a commit in the middle of a table's log is gone; the server is started, and later the file is put back.
-/// Guarantee: the server starts and takes requests; its status says that flushing fails, and which file is missing; when
-/// the file is back, it flushes by itself, and every acknowledged event is there once.
+/// Guarantee: the server starts and takes requests; its status says that flushing fails, and which file is missing;
+/// when the file is back, it flushes by itself, and every acknowledged event is there once.
 #[test]
 fn a_table_that_cannot_be_opened_waits_for_its_file() {
     let stored = Stored::new(5);
@@ -154,11 +154,11 @@ fn a_table_that_cannot_be_opened_waits_for_its_file() {
     stored.ledger.check(&stored.data_dir());
 }
 
-/// Scenario: the two newest commits of a table are bad, in every way; nobody sends anything at first. Later they are put
-/// back.
-/// Guarantee: the server starts and takes requests, which the log keeps; `/readyz` says that it is not ready, which files are
-/// bad and what to do; so does whoever asks, beside the server and through it, and nobody sees a backtrace; when the files
-/// are back, it goes on by itself, and every acknowledged event is there once.
+/// Scenario: the two newest commits of a table are bad, in every way; nobody sends anything at first. Later they are
+/// put back.
+/// Guarantee: the server starts and takes requests, which the log keeps; `/readyz` says that it is not ready, which
+/// files are bad and what to do; so does whoever asks, beside the server and through it, and nobody sees a backtrace;
+/// when the files are back, it goes on by itself, and every acknowledged event is there once.
 #[test]
 fn two_bad_commits_are_told_with_a_remedy() {
     let stored = Stored::new(5);

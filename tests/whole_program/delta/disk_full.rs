@@ -16,8 +16,8 @@ const ARGUMENTS: [&str; 4] = ["--wal-bytes", "8MiB", "--vacuum-grace", "1h"];
 /// Scenario: the disk becomes full to the last byte, but for the room that the log has already taken; after some time
 /// somebody makes room.
 /// Guarantee: requests are taken as long as the log has room; the status says that flushing fails, and why; everything
-/// acknowledged can be read meanwhile; attempts leave no files behind; when there is room, it flushes by itself, and every
-/// event is there once.
+/// acknowledged can be read meanwhile; attempts leave no files behind; when there is room, it flushes by itself, and
+/// every event is there once.
 #[test]
 fn flushing_waits_for_room() {
     let disk = SmallDisk::mount("24m");

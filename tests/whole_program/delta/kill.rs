@@ -119,8 +119,8 @@ fn nothing_is_lost_or_doubled_by_kills_while_flushing() {
     hits.check(&wanted);
 }
 
-/// Scenario: as above, with files to merge and rows to expire; the server is killed in the middle of maintenance: before a
-/// merged file or its commit, a checkpoint or the name that points to it, before and between removals.
+/// Scenario: as above, with files to merge and rows to expire; the server is killed in the middle of maintenance:
+/// before a merged file or its commit, a checkpoint or the name that points to it, before and between removals.
 /// Guarantee: as above; what has expired may be gone, whole.
 #[test]
 fn nothing_is_lost_or_doubled_by_kills_during_maintenance() {
@@ -207,7 +207,7 @@ struct Life {
     folder: Folder,
     ledger: Arc<Ledger>,
     rounds: u64,
-    /// Returns a name for failure messages.
+    /// The name of this life, for failure messages.
     name: String,
 }
 
@@ -310,7 +310,8 @@ impl Life {
     }
 }
 
-/// Returns true if the thread has nothing left to do: all is flushed, or maintenance has merged, written a checkpoint and cleared.
+/// Returns true if the thread has nothing left to do: all is flushed, or maintenance has merged, written a checkpoint
+/// and cleared.
 fn is_done(server: &Server, thread: Thread) -> bool {
     // A server that does not respond is dying.
     let Ok(answer) = ask(server.address("web"), "GET", "/api/v1/status", &[], b"") else { return false };

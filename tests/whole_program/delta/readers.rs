@@ -1,5 +1,5 @@
-//! Other programs open the tables as they are: delta-rs, `DuckDB` and Polars see what `faultline dump` sees, and so does
-//! our own SQL.
+//! Other programs open the tables as they are: delta-rs, `DuckDB` and Polars see what `faultline dump` sees, and so
+//! does our own SQL.
 
 use super::tables::{Folder as TableFolder, TABLES};
 use super::{number, until_status};

@@ -22,7 +22,7 @@ const BUSY: [&str; 8] =
 const SHORT_LOG: [&str; 2] = ["--wal-bytes", "2MiB"];
 
 /// Scenario: `dump` again and again while senders keep the server flushing, merging and clearing files away.
-/// Guarantee: everything that was answered with a yes before `dump` began is in its output, once, and nothing is twice.
+/// Guarantee: everything that was acknowledged before `dump` began is in its output, once, and nothing is twice.
 #[test]
 fn dump_beside_a_flushing_server_sees_every_yes_once() {
     let folder = Folder::new();
@@ -84,8 +84,8 @@ fn answers_outlive_the_log() {
     }
 }
 
-/// Scenario: failed spans are taken, flushed, and let go by the log; the server is killed; within two minutes the sender
-/// sends them again to the next one.
+/// Scenario: failed spans are taken, flushed, and let go by the log; the server is killed; within two minutes the
+/// sender sends them again to the next one.
 /// Guarantee: neither events nor calls are stored twice.
 #[test]
 fn spans_that_are_sent_again_after_a_restart_are_stored_once() {
@@ -108,8 +108,8 @@ fn spans_that_are_sent_again_after_a_restart_are_stored_once() {
 }
 
 /// Scenario: spans and log records of calls that worked, and spans that failed, are acknowledged; the server is killed,
-/// and all are sent again, in another order and together with new ones, to the next one, which is killed too. Once while
-/// the WAL still has them, and once after it has been flushed and has let go of them.
+/// and all are sent again, in another order and together with new ones, to the next one, which is killed too. Once
+/// while the WAL still has them, and once after it has been flushed and has let go of them.
 /// Guarantee: every call is counted once, and every event stored once.
 #[test]
 fn calls_that_are_sent_again_after_a_restart_are_counted_once() {

@@ -71,10 +71,10 @@ impl Plan {
     }
 }
 
-/// Scenario: traffic of every dialect at a part of what the server can take, flushed into many small files, of which only
-/// the newest are kept; at half of it and for an hour when `FAULTLINE_SOAK_MINUTES=60` asks for that.
-/// Guarantee: in its second half the run takes no more memory, open files, files on disk and time for a flush than in its
-/// first; what is kept stays within its bounds; nothing failed.
+/// Scenario: traffic of every dialect at a part of what the server can take, flushed into many small files, of which
+/// only the newest are kept; at half of it and for an hour when `FAULTLINE_SOAK_MINUTES=60` asks for that.
+/// Guarantee: in its second half the run takes no more memory, open files, files on disk and time for a flush than in
+/// its first; what is kept stays within its bounds; nothing failed.
 #[test]
 fn nothing_grows() {
     let (plan, folder) = (Plan::asked_for(), Folder::new());

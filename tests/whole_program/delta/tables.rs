@@ -16,14 +16,14 @@ impl Folder {
         Self { root: data_dir.join("tables").join(table) }
     }
 
-    /// The files of the table's log, sorted by name, and so by version.
+    /// Returns the files of the table's log, sorted by name, and so by version.
     pub(super) fn log(&self) -> Vec<PathBuf> {
         let mut files = entries(&self.root.join("_delta_log"));
         files.sort();
         files
     }
 
-    /// The commits, by version.
+    /// Returns the commits, by version.
     pub(super) fn commits(&self) -> Vec<PathBuf> {
         self.log().into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
     }
@@ -33,7 +33,7 @@ impl Folder {
         self.commits().pop().expect("a commit")
     }
 
-    /// The checkpoints, by version.
+    /// Returns the checkpoints, by version.
     pub(super) fn checkpoints(&self) -> Vec<PathBuf> {
         self.log().into_iter().filter(|path| path.extension().is_some_and(|end| end == "parquet")).collect()
     }
@@ -42,7 +42,7 @@ impl Folder {
         self.root.join("_delta_log/_last_checkpoint")
     }
 
-    /// The file of rows that the newest commit adds.
+    /// Returns the file of rows that the newest commit adds.
     #[track_caller]
     pub(super) fn newest_rows(&self) -> PathBuf {
         let commit = std::fs::read_to_string(self.newest_commit()).expect("a commit");
@@ -51,7 +51,7 @@ impl Folder {
         self.root.join(added.unwrap_or_else(|| panic!("it adds nothing: {commit}")))
     }
 
-    /// The days that have a folder.
+    /// Returns the days that have a folder.
     pub(super) fn days(&self) -> Vec<PathBuf> {
         entries(&self.root).into_iter().filter(|path| name(path).starts_with("date=")).collect()
     }
@@ -71,7 +71,7 @@ impl Folder {
     }
 }
 
-/// The name of a file.
+/// Returns the name of a file.
 pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).expect("a name")
 }

@@ -21,8 +21,8 @@ fn copied(dockerfile: &str) -> BTreeSet<&str> {
     sources.collect()
 }
 
-/// Guarantee: the image is built from everything that Cargo needs, and nothing of it is ignored; its variables and ports are
-/// those of the program.
+/// Guarantee: the image is built from everything that Cargo needs, and nothing of it is ignored; its variables and
+/// ports are those of the program.
 #[test]
 fn the_image_has_what_it_is_built_from() {
     let dockerfile = read("deploy/Dockerfile");
@@ -81,8 +81,8 @@ fn put_together(binary: &str, out: &str) -> String {
         .replace("/out/", &format!("{out}/"))
 }
 
-/// Scenario: the files that the image is made of, put together by the lines of the Dockerfile, as the root of a process that is
-/// not root (for want of a container engine).
+/// Scenario: the files that the image is made of, put together by the lines of the Dockerfile, as the root of a process
+/// that is not root (for want of a container engine).
 /// Guarantee: they are all that the server and its probe need.
 #[test]
 fn the_files_of_the_image_are_enough() {
@@ -117,8 +117,8 @@ fn the_files_of_the_image_are_enough() {
     assert_eq!(String::from_utf8_lossy(&health.stdout), "{\"ready\":true}\n");
 }
 
-/// Guarantee: images are pinned, nothing is published beyond this machine, everything that is mounted is in the repository,
-/// and every container is guarded.
+/// Guarantee: images are pinned, nothing is published beyond this machine, everything that is mounted is in the
+/// repository, and every container is guarded.
 #[test]
 fn compose_names_what_exists() {
     let compose = &yaml(COMPOSE)[0];
@@ -150,7 +150,7 @@ fn compose_names_what_exists() {
     assert_eq!(published, PORTS.iter().map(|(_, port)| *port).collect());
 }
 
-/// A copy of the compose folder in which secrets were made.
+/// Returns a copy of the compose folder in which secrets were made.
 fn with_secrets() -> Folder {
     let folder = Folder::new();
     let script = folder.file("make-secrets", read("deploy/compose/make-secrets"));
@@ -187,8 +187,8 @@ fn the_secrets_of_compose_work() {
     assert!(server.wait().success());
 }
 
-/// Guarantee: promtool finds nothing wrong with the Prometheus of compose, with its mounts in place; its targets are services
-/// of compose, on ports that they listen on.
+/// Guarantee: promtool finds nothing wrong with the Prometheus of compose, with its mounts in place; its targets are
+/// services of compose, on ports that they listen on.
 #[test]
 fn prometheus_of_compose_is_well_configured() {
     let folder = with_secrets();

@@ -24,8 +24,8 @@ fn manifests() -> BTreeMap<(String, String), Value> {
         .collect()
 }
 
-/// Guarantee: manifests fit their schemas; ports are those of the program, and the same everywhere; what is mounted is there;
-/// nothing has more rights than it needs; a stop has the time that it takes.
+/// Guarantee: manifests fit their schemas; ports are those of the program, and the same everywhere; what is mounted is
+/// there; nothing has more rights than it needs; a stop has the time that it takes.
 #[test]
 fn the_manifests_fit() {
     let manifests = manifests();

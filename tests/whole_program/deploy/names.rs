@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const OF_GRAFANA: [&str; 4] =
     ["FAULTLINE_PROMETHEUS_URL", "FAULTLINE_SQL_HOST", "FAULTLINE_SQL_USER", "FAULTLINE_SQL_PASSWORD"];
 
-/// The subcommands, by the help of the program.
+/// Returns the subcommands, by the help of the program.
 fn subcommands() -> Vec<String> {
     let help = faultline(&["--help"]).ends_with(0).out;
     let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list");

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Scenario: packages are made. The tarball is unpacked, the Debian package goes into an empty root, and the wheel into an
-/// empty virtual environment; each program that this brings is started as a server.
+/// Scenario: packages are made. The tarball is unpacked, the Debian package goes into an empty root, and the wheel into
+/// an empty virtual environment; each program that this brings is started as a server.
 /// Guarantee: checksums fit, everything that is promised is in its place, and every program takes a request and stops.
 #[test]
 fn what_is_packed_can_be_installed_and_started() {
@@ -42,7 +42,7 @@ impl Packages {
         Self { folder: folder.to_owned() }
     }
 
-    /// The one package with this ending.
+    /// Returns the one package with this ending.
     fn package(&self, ending: &str) -> PathBuf {
         let files = fs::read_dir(self.folder.join("dist")).expect("packages").flatten();
         let mut files = files.map(|file| file.path()).filter(|file| path(file).ends_with(ending));

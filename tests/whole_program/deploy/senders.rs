@@ -9,7 +9,7 @@ use serde_json::json;
 const TOKENS: [(&str, &str); 1] = [("FAULTLINE_TOKENS", "ingest:flt_0123456789abcdef0123")];
 const BEARER: (&str, &str) = ("Authorization", "Bearer flt_0123456789abcdef0123");
 
-/// The path and the parameters of an address.
+/// Returns the path and the parameters of an address.
 fn path_of(uri: &str) -> &str {
     &uri[uri.find("/v1/").expect("a path of ours")..]
 }

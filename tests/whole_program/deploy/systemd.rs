@@ -53,7 +53,8 @@ fn expand(name: &str, groups: &BTreeMap<String, Vec<String>>, into: &mut BTreeSe
     }
 }
 
-/// Returns the system calls that the unit allows: the first line begins the list, later ones add to it, those with a tilde take away.
+/// Returns the system calls that the unit allows: the first line begins the list, later ones add to it, those with a
+/// tilde take away.
 fn allowed() -> BTreeSet<String> {
     let (groups, unit) = (groups(), read(UNIT));
     assert!(groups["@system-service"].len() > 20, "{groups:?}");
@@ -69,7 +70,8 @@ fn allowed() -> BTreeSet<String> {
     allowed
 }
 
-/// Scenario: a server starts, takes requests, flushes, answers questions and a scrape, reads its settings again, and stops.
+/// Scenario: a server starts, takes requests, flushes, answers questions and a scrape, reads its settings again, and
+/// stops.
 /// Guarantee: it makes no system call that the unit forbids.
 #[test]
 fn the_server_needs_no_call_that_the_unit_forbids() {

@@ -69,7 +69,7 @@ fn a_segment_of_garbage_does_not_stop_the_start() {
 }
 
 /// Scenario: `dump` again and again while four senders keep the server writing.
-/// Guarantee: everything that was answered with a yes before `dump` began is in its output, once; and it takes nothing
+/// Guarantee: everything that was acknowledged before `dump` began is in its output, once; and it takes nothing
 /// that is being written for damage.
 #[test]
 fn dump_beside_a_writing_server_sees_every_yes() {

@@ -35,7 +35,7 @@ impl SmallDisk {
         self.folder.path().join("data")
     }
 
-    /// A file that takes space.
+    /// Returns a file that takes space.
     pub(crate) fn ballast(&self, bytes: usize) -> PathBuf {
         let path = self.place().join("ballast");
         std::fs::write(&path, vec![1; bytes]).expect("room for the ballast");
@@ -57,7 +57,7 @@ impl Drop for SmallDisk {
 
 /// Scenario: senders fill the disk; somebody makes room.
 /// Guarantee: requests are refused with 503, a time and a remedy while reads go on; room is enough for recovery,
-/// without a restart; what was answered with a yes is stored, once, and nothing else.
+/// without a restart; what was acknowledged is stored, once, and nothing else.
 #[test]
 fn a_full_disk_refuses_and_recovers_when_there_is_room() {
     let disk = SmallDisk::mount("12m");

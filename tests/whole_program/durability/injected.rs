@@ -53,7 +53,7 @@ fn a_failing_disk_refuses_and_recovers() {
 }
 
 /// Scenario: four senders while every third fdatasync fails.
-/// Guarantee: what was answered with a yes is stored, once; what was refused is not, after a kill either.
+/// Guarantee: what was acknowledged is stored, once; what was refused is not, after a kill either.
 #[test]
 fn a_failing_disk_under_load_keeps_what_it_said() {
     let folder = Folder::new();

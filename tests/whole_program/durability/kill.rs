@@ -39,7 +39,7 @@ const TARGETS: [(&str, &[u64]); 10] = [
 
 /// Scenario: four senders, some with keys that they repeat until they get an answer; SIGKILL at a random instant,
 /// sometimes during the start; the next server on the same directory.
-/// Guarantee: after every kill, everything that was answered with a yes is stored, once and whole; what was repeated
+/// Guarantee: after every kill, everything that was acknowledged is stored, once and whole; what was repeated
 /// with its key is stored once; sums of traffic agree; and the log takes no kill for damage.
 #[test]
 fn nothing_acknowledged_is_lost_by_kills_at_random() {
@@ -98,7 +98,7 @@ struct Life {
     folder: Folder,
     ledger: Arc<Ledger>,
     rounds: u64,
-    /// Returns the current position for failure messages.
+    /// The current position, for failure messages.
     said: String,
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What happens to a data directory, and a place to put things aside.
+/// A disaster for a data directory, and a folder in which files can be set aside.
 type Harm = fn(&Path, &Path);
 
 const HARMS: [(&str, Harm); 6] = [
@@ -50,9 +50,9 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Scenario: a server that takes requests; its data directory, or the log in it, is removed, renamed or replaced.
-/// Guarantee: from then on nothing is acknowledged, and the reason is told and counted; `/readyz` says so before anybody has
-/// sent anything; nothing is begun anew in that place. What was only renamed can be put back, without a restart, and every
-/// acknowledged event is there once.
+/// Guarantee: from then on nothing is acknowledged, and the reason is told and counted; `/readyz` says so before
+/// anybody has sent anything; nothing is begun anew in that place. What was only renamed can be put back, without a
+/// restart, and every acknowledged event is there once.
 #[test]
 fn a_data_directory_that_is_gone_acknowledges_nothing() {
     for (name, harm) in HARMS {
@@ -102,7 +102,8 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
     }
 }
 
-/// Scenario: nothing can be flushed; a server is filled until it refuses, stopped or killed, and started again, many times.
+/// Scenario: nothing can be flushed; a server is filled until it refuses, stopped or killed, and started again, many
+/// times.
 /// Guarantee: the log takes no more room than it may, whatever was preallocated; every acknowledged event is there.
 #[test]
 fn the_log_keeps_its_size_over_restarts() {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Scenario: SIGTERM under load, while one sender is in the middle of a body.
-/// Guarantee: the body that was begun is taken and answered; everything answered with a yes is stored; exit code 0.
+/// Guarantee: the body that was begun is taken and answered; everything acknowledged is stored; exit code 0.
 #[test]
 fn a_stop_under_load_finishes_what_was_begun() {
     let folder = Folder::new();
@@ -58,7 +58,7 @@ fn a_stop_right_after_the_start_is_a_stop() {
 }
 
 /// Scenario: a sender in the middle of a body says no more; SIGTERM, and then another.
-/// Guarantee: the second ends the server at once with exit code 5; what was answered with a yes is stored.
+/// Guarantee: the second ends the server at once with exit code 5; what was acknowledged is stored.
 #[test]
 fn a_second_signal_does_not_wait() {
     let folder = Folder::new();

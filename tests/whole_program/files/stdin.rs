@@ -45,10 +45,10 @@ fn standard_input_is_stored_and_passed_on() {
     let _ = child.wait();
 }
 
-/// Scenario: the log is full and cannot be flushed, so that nothing is stored any more, while an application goes on writing
-/// through `--stdin --tee`; later there is room again.
-/// Guarantee: every byte is passed on, though the application waits for five seconds at most, once; every line is either
-/// stored or counted as dropped; and lines are stored again when there is room.
+/// Scenario: the log is full and cannot be flushed, so that nothing is stored any more, while an application goes on
+/// writing through `--stdin --tee`; later there is room again.
+/// Guarantee: every byte is passed on, though the application waits for five seconds at most, once; every line is
+/// either stored or counted as dropped; and lines are stored again when there is room.
 #[test]
 fn what_finds_no_room_is_passed_on_and_counted() {
     let bench = Bench::new();

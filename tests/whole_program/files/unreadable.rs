@@ -21,9 +21,9 @@ fn until(server: &Server, what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Scenario: beside a good log there are, under names that the pattern matches, a folder, a link to nowhere, a pipe that
-/// nobody writes to, bytes that are no text, an archive that is cut off, and one that is none; later the link leads
-/// somewhere, a file has vanished, and both archives are replaced by whole ones.
+/// Scenario: beside a good log there are, under names that the pattern matches, a folder, a link to nowhere, a pipe
+/// that nobody writes to, bytes that are not text, an archive that is cut off, and one that is none; later the link
+/// leads somewhere, a file has vanished, and both archives are replaced by whole ones.
 /// Guarantee: the good one is read at once; what cannot be read is told of once each, and counted in the status and the
 /// metrics; and everything is picked up when it can be read.
 #[test]

@@ -78,7 +78,7 @@ impl Processes {
         Self { seen, watcher: Some(watcher) }
     }
 
-    /// The most memory that was seen.
+    /// Returns the most memory that was seen.
     pub(crate) fn highest(mut self) -> Highest {
         self.seen.is_over.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher.take() {

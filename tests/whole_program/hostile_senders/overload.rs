@@ -47,8 +47,8 @@ fn insist(server: &Server, client: usize, body: &[u8]) -> u64 {
     panic!("client {client} was refused {refused} times");
 }
 
-/// 40 clients with 8 MiB each, more than three times what there is room for, and each tries again when it is told to: some
-/// are refused with a time to come back, all are taken in the end, every batch is stored exactly once, health is
+/// 40 clients with 8 MiB each, more than three times what there is room for, and each tries again when it is told to:
+/// some are refused with a time to come back, all are taken in the end, every batch is stored exactly once, health is
 /// answered all the while, and memory stays under its bound.
 #[test]
 fn a_client_that_tries_again_loses_nothing() {

@@ -1,6 +1,6 @@
 //! OTLP messages written by hand, including messages that no encoder would write.
 
-/// A field that holds bytes.
+/// Returns a field that holds bytes.
 pub(super) fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
@@ -15,7 +15,7 @@ fn varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// A request with these spans, or log records, of one resource.
+/// Returns a request with these spans, or log records, of one resource.
 pub(super) fn request(records: &[Vec<u8>]) -> Vec<u8> {
     let scope: Vec<u8> = records.iter().flat_map(|record| field(2, record)).collect();
     field(1, &field(2, &scope))
@@ -26,7 +26,7 @@ pub(super) fn good_span() -> Vec<u8> {
     request(&[field(5, b"call")])
 }
 
-/// A span with one attribute.
+/// Returns a span with one attribute.
 pub(super) fn span_with(value: &[u8]) -> Vec<u8> {
     [field(5, b"call"), field(9, &[field(1, b"key"), field(2, value)].concat())].concat()
 }

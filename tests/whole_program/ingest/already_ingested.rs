@@ -1,8 +1,9 @@
-//! `ingest` recognizes what it has loaded: under another name, with another compression, and when it has grown.
+//! `ingest` recognizes files that it has loaded: under another name, with another compression, and when they have
+//! grown.
 
 use super::*;
 
-/// Ingests a file that holds these ids and so many new ones.
+/// Ingests a file that holds these ids and this many new ones.
 #[track_caller]
 fn check_continued(bench: &Bench, file: &str, ids: Range<usize>, new: usize) {
     let run = bench.ingest(&["--format", "json", file]).ends_with(0);
@@ -55,14 +56,14 @@ fn copies_are_known_under_another_name_and_packing() {
         let run = bench.ingest(&[file]).ends_with(1);
         assert!(run.err.contains("is already ingested as '"), "{}", run.err);
     }
-    // Two copies in one command, and one that only begins alike.
+    // There are two copies in one command, and one file that only begins alike.
     let (b, c) = (bench.file("b.log", log(2000..2010)), bench.file("c.gz", gzip(log(2000..2010).as_bytes())));
     let other = bench.file("d.log", format!("{}{}", log(2000..2005), log(3000..3005)));
     let run = bench.ingest(&[&b, &c, &other]).ends_with(1);
     assert!(run.err.contains("c.gz' is the same as '"), "{}", run.err);
     let mut expected = each(0..2010, 1);
     expected.extend(each(3000..3005, 1));
-    // Not known as a whole, so all of it is new.
+    // The file is not known as a whole, so all of it is new.
     expected.extend(each(2000..2005, 2));
     bench.stores(&expected);
 }
@@ -76,7 +77,7 @@ fn a_log_that_has_grown_goes_on_where_it_ended() {
     check_continued(&bench, &file, 0..1500, 1490);
     let packed = bench.file("a.gz", gzip(log(0..1600).as_bytes()));
     check_continued(&bench, &packed, 0..1600, 100);
-    // What it was before is known as well.
+    // Its earlier content is known as well.
     for ids in [0..10, 0..1500, 0..1600] {
         let run = bench.ingest(&[&bench.file("copy.log", log(ids.clone()))]).ends_with(1);
         assert!(run.err.contains(&counted(ids.len())), "{}", run.err);
@@ -93,7 +94,7 @@ fn counted(count: usize) -> String {
     }
 }
 
-/// The last line has no newline yet. Then it gets one, or it goes on: nothing is lost, and nothing comes twice.
+/// The last line has no newline yet. Then it gets one, or it grows: nothing is lost, and nothing is stored twice.
 #[test]
 fn a_last_line_without_its_newline() {
     let bench = Bench::new();

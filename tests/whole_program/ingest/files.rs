@@ -1,4 +1,4 @@
-//! Files of every kind go in, and what is stored is what `classify` finds in them.
+//! Tests of files of every kind: the stored events are those that `classify` finds in them.
 
 use super::*;
 use crate::whole_program::support::{HIDDEN, NOTHING, OPEN, UNREADABLE, WORKED, faultline, lines, root};
@@ -32,7 +32,7 @@ fn what_is_stored_is_what_classify_finds() {
     let run = bench.ingest(&[&["--format", "json"], files.as_slice()].concat()).ends_with(0);
     let found = faultline(&[&["classify", "--quiet"], files.as_slice()].concat()).ends_with(0).events();
     let stored = bench.events();
-    // Token hashes have a key of their own in every data directory, so messages that show one differ.
+    // Token hashes have a different key in every data directory, so messages that show one differ.
     let without = |events: &[Value]| -> Vec<Value> {
         let shows = |event: &&Value| !event["message"].to_string().contains("[token:");
         events.iter().filter(shows).cloned().collect()
@@ -55,7 +55,7 @@ fn plain_packed_matched_and_piped() {
     bench.file("b.log.gz", gzip(log(10..20).as_bytes()));
     bench.file("c.log", zstd(log(20..30).as_bytes()));
     bench.file("[x]*.log", log(30..40));
-    // The shell would have expanded these: here they arrive as they are.
+    // The shell would have expanded these patterns; here they arrive unexpanded.
     let run = bench.ingest(&["*.log*", "[x]*.log", "a.log"]).ends_with(0);
     bench.stores(&each(0..40, 1));
     for file in ["a.log", "b.log.gz", "c.log", "[x]*.log"] {

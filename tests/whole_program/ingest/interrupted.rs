@@ -1,4 +1,4 @@
-//! Killed, stopped, and run again: every line once.
+//! Tests of runs that are killed, stopped, and repeated: every line is stored once.
 
 use super::*;
 use crate::whole_program::server::Server;
@@ -7,12 +7,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Rounds until the file is left to go in as a whole.
+/// The number of rounds before the file is ingested without interruption.
 const ROUNDS: usize = 6;
-/// Lines that are added in every round: some megabytes, so that there is something to interrupt.
+/// The number of lines that are added in every round: some megabytes, so that there is time for an interruption.
 const ADDED: usize = 2000;
 
-/// A random number below a bound.
+/// Returns a random number below a bound.
 fn dice(below: u64) -> u64 {
     RandomState::new().hash_one(0) % below
 }
@@ -37,7 +37,7 @@ fn killed_again_and_again(bench: &Bench, arguments: &[&str], mut in_between: imp
         in_between(round);
     }
     let run = bench.ingest(&[arguments, &["a.log"]].concat());
-    // The last one may have been killed when all was done.
+    // The last process may have been killed when all was done.
     assert!(run.code == 0 || run.err.contains("already ingested"), "{}{}", run.out, run.err);
     bench.stores(&each(0..ROUNDS * ADDED, 1));
     bench.ingest(&[arguments, &["a.log"]].concat()).ends_with(1);
@@ -57,7 +57,7 @@ fn a_server_has_every_line_once_after_kills() {
     killed_again_and_again(&bench, &["--to", &url], |_| {});
 }
 
-/// The second time is a time of its own: killed and run again, it adds every line once.
+/// A deliberate second load counts as a new one: killed and repeated, it adds every line once.
 #[test]
 fn again_adds_every_line_once_after_kills() {
     let bench = Bench::new();
@@ -71,7 +71,7 @@ fn again_adds_every_line_once_after_kills() {
     let stored = bench.ids();
     assert!(stored.values().all(|times| *times <= 2), "{stored:?}");
     bench.ingest(&["--again", &file]).ends_with(0);
-    // A run that was killed after its end has nothing left to do, so the last one may begin a third time.
+    // A run that was killed after its end has nothing left to do, so the last one may start a third load.
     let was_complete = stored == each(0..ADDED, 2);
     let is_third_time = was_complete && bench.ids() != stored;
     bench.stores(&each(0..ADDED, if is_third_time { 3 } else { 2 }));
@@ -82,7 +82,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).expect("the process is ours");
 }
 
-/// Waits until a process would not be ended by SIGINT: from then on it is asked.
+/// Waits until a process handles SIGINT: before that, SIGINT would kill it.
 fn wait_for_handler(child: &Child) {
     let began = Instant::now();
     loop {
@@ -113,7 +113,7 @@ fn ctrl_c_stops_cleanly_and_the_same_command_goes_on() {
         let report: Value = serde_json::from_str(&run.out).unwrap_or_default();
         let state = report["files"][0]["state"].as_str().unwrap_or_default();
         if state == "ingested" || state == "continued" {
-            // The file was read to its end before the signal came: the next one has more to read.
+            // The file was read to its end before the signal came, so the next one is made longer.
             count += 16_000;
             assert!(count < 500_000, "no signal comes in time");
             file = bench.file("a.log", log(0..count));
@@ -122,7 +122,7 @@ fn ctrl_c_stops_cleanly_and_the_same_command_goes_on() {
         assert_eq!(run.code, 130, "{}{}", run.out, run.err);
         assert!(run.err.contains("the same command goes on from there"), "{}", run.err);
         assert!(state == "stopped" || (state == "not begun" && report["lines"] == 0), "{}", run.out);
-        // Everything that it said it took is there, and everything that is there was said.
+        // Everything that the run reported is stored, and everything that is stored was reported.
         let before: usize = bench.ids().len();
         let ledger = std::fs::read_to_string(bench.data_dir().join("ingest.json")).unwrap_or_default();
         assert!(before == 0 || ledger.contains(&format!("\"lines\":{before}")), "{before}: {ledger}");

@@ -1,9 +1,10 @@
-//! Input that cannot be loaded is reported in one sentence, with an exit code, and does not keep other input from being loaded.
+//! Input that cannot be loaded is reported in one sentence, with an exit code, and does not keep other input from being
+//! loaded.
 
 use super::*;
 use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
 
-/// Lines that fill a log of 8 MiB.
+/// The number of lines that fill a WAL of 8 MiB.
 const MANY: usize = 40_000;
 
 #[test]
@@ -29,7 +30,7 @@ fn a_file_that_cannot_be_read_costs_only_itself() {
     assert!(run.out.lines().any(|row| row.starts_with(&good) && row.ends_with("ingested")), "{}", run.out);
     let stored = bench.ids();
     assert!(stored.len() > 200, "what came before the cut is used: {}", stored.len());
-    // Whole now: the rest goes in.
+    // The file is complete now, so the rest is loaded.
     std::fs::write(&torn, gzip(log(5..300).as_bytes())).unwrap();
     bench.ingest(&[&torn]).ends_with(0);
     bench.stores(&each(0..300, 1));
@@ -71,7 +72,7 @@ fn wrong_usage_ends_with_2() {
     assert!(run.err.contains("missing.toml"), "{}", run.err);
 }
 
-/// A directory that a server has: the way in is the server, and it is named.
+/// A directory is in use by a server: the error names the server, through which the data must be loaded.
 #[test]
 fn a_directory_in_use_names_its_server() {
     let bench = Bench::new();
@@ -97,7 +98,7 @@ fn a_directory_that_cannot_be_used_ends_with_3() {
     let run = bench.ingest(&[&file]).ends_with(3);
     assert!(run.err.contains("ingest.json") && run.err.contains("remove it"), "{}", run.err);
     std::fs::remove_file(bench.data_dir().join("ingest.json")).unwrap();
-    // A log that is full, as nothing can be flushed: nothing is lost, and with room the same command goes on.
+    // The WAL is full, as nothing can be flushed: nothing is lost, and when there is room, the same command continues.
     let (tables, away) = (bench.data_dir().join("tables"), bench.data_dir().join("away"));
     std::fs::rename(&tables, &away).unwrap();
     forbid_flushing(&bench.folder);

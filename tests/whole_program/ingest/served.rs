@@ -1,4 +1,4 @@
-//! To a running server: what arrives, and servers that are full, away, killed and back again.
+//! Tests of loading into a running server, and into servers that are full, unreachable, killed and restarted.
 
 use super::*;
 use crate::whole_program::server::{Server, allow_flushing, forbid_flushing};
@@ -8,7 +8,7 @@ fn url(server: &Server) -> String {
     format!("http://{}", server.address("otlp_http"))
 }
 
-/// The ports that a server had, so that the next one is found where it was.
+/// Returns the ports of a server, so that the next one is found at the same addresses.
 fn ports(server: &Server) -> [String; 2] {
     ["--listen-otlp-http".to_owned(), server.address("otlp_http").to_string()]
 }

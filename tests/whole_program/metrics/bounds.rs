@@ -1,4 +1,4 @@
-//! However much is sent, and whatever it is called, the metrics stay valid and within their bounds.
+//! Tests that metrics stay valid and within their limits, whatever the amount and the names of the data.
 
 use super::super::server::{Server, ask};
 use super::super::support::Folder;
@@ -7,8 +7,8 @@ use serde_json::json;
 use std::io::Read;
 
 /// Scenario: 100,000 distinct services, codes, operations, quotas and trust levels, in large requests.
-/// Guarantee: at most 50,000 series, valid for promtool; nothing is lost in the sums; who did it is told; a well-behaved
-/// service that was there before keeps its own series.
+/// Guarantee: at most 50,000 series, valid for promtool; nothing is lost in the sums; who did it is told; a
+/// well-behaved service that was there before keeps its own series.
 #[test]
 fn a_hundred_thousand_names_stay_within_the_bounds() {
     let folder = Folder::new();

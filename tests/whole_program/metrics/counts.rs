@@ -1,4 +1,4 @@
-//! Counters agree with what is stored, and begin at 0.
+//! Tests that counters agree with the stored rows, and begin at 0.
 
 use super::super::server::Server;
 use super::super::support::{Folder, HIDDEN, OPEN, WORKED, lines, root};
@@ -13,7 +13,7 @@ fn example(server: &Server, name: &str) {
     server.post_lines(&lines).is(200);
 }
 
-/// Counts by texts, as SQL gives them.
+/// Returns counts by texts, as SQL returns them.
 fn asked(server: &Server, query: &str) -> BTreeMap<Vec<String>, f64> {
     let body = json!({"query": query}).to_string();
     let headers = [("Content-Type", "application/json")];
@@ -37,7 +37,7 @@ fn asked(server: &Server, query: &str) -> BTreeMap<Vec<String>, f64> {
     answer["rows"].as_array().expect("rows").iter().map(row).collect()
 }
 
-/// Scenario: the example logs, and queries through a door.
+/// Scenario: the example logs, and queries through an endpoint.
 /// Guarantee: every metric of the closed list is exported and no other; promtool finds nothing; the counts are those
 /// that SQL gives over the stored rows.
 #[test]
@@ -77,7 +77,7 @@ fn the_counts_are_those_of_the_stored_rows() {
     let scraped = Scraped::of(&server);
     let exported = scraped.names();
     for metric in names::ALL {
-        // Without a certificate it has no end; `tls` has one.
+        // Without a certificate there is no expiry metric; `tls` has one.
         let is_due = metric.name != names::TLS_EXPIRY.name;
         assert_eq!(exported.contains_key(metric.name), is_due, "{}", metric.name);
     }
@@ -113,8 +113,10 @@ fn the_counts_are_those_of_the_stored_rows() {
     assert!(unrecognized >= 3.0, "{unrecognized}");
 }
 
-/// Scenario: services that are named on the command line or in the operator's file, and one that speaks for the first time.
-/// Guarantee: their series are there at 0 before anything happens to them, with the codes of the dialect that they speak.
+/// Scenario: services that are named on the command line or in the operator's file, and one that speaks for the first
+/// time.
+/// Guarantee: their series are there at 0 before anything happens to them, with the codes of the dialect that they
+/// speak.
 #[test]
 fn series_begin_at_zero() {
     let folder = Folder::new();
@@ -176,7 +178,7 @@ fn a_restart_forgets_neither_services_nor_groups() {
     assert_eq!(new_groups(&server), Some(0.0));
     server.post_lines(&lines(&[&OPEN.replace("Method not found", "Nobody is home")])).is(200);
     until("a new group is counted", || new_groups(&server) == Some(1.0));
-    // After a crash, what is only in the log is known as well.
+    // After a crash, rows that are only in the WAL are known as well.
     server.kill();
     let server = Server::start(&folder);
     until("services come back", || new_groups(&server) == Some(0.0));

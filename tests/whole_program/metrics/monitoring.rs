@@ -57,7 +57,7 @@ impl Monitor {
         Self { child, log, address }
     }
 
-    /// Asks its HTTP interface.
+    /// Sends a request to its HTTP interface.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Value {
         let began = Instant::now();
@@ -71,7 +71,7 @@ impl Monitor {
         }
     }
 
-    /// Lets it read its configuration again.
+    /// Makes it reload its configuration.
     pub(crate) fn reload(&self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
         kill_process(pid, Signal::HUP).expect("the process is ours");
@@ -82,7 +82,7 @@ impl Monitor {
     }
 }
 
-/// The JSON of an answer, which comes in chunks when it is long.
+/// Returns the JSON of a response, which is chunked when it is long.
 fn body(answer: &Answer) -> Value {
     if answer.header("transfer-encoding") != Some("chunked") {
         return answer.json();
@@ -97,7 +97,7 @@ fn body(answer: &Answer) -> Value {
     serde_json::from_slice(&whole).expect("JSON")
 }
 
-/// The address that a log says it listens on.
+/// Returns the address that a log names as the listener.
 fn listening(log: &str) -> Option<SocketAddr> {
     let line = log.lines().find(|line| line.contains("msg=\"Listening on\""))?;
     line.rsplit("address=").next()?.trim().parse().ok()

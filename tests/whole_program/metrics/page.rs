@@ -1,4 +1,4 @@
-//! `docs/metrics.md` is generated from the list of metrics.
+//! Tests that `docs/metrics.md`, which is generated from the list of metrics, is up to date.
 
 use super::super::support::check_expected;
 use collector::metrics::names;

@@ -1,4 +1,5 @@
-//! The shipped rules: valid, tested by promtool, made of metrics that exist, each with its heading in the runbook.
+//! Tests of the shipped rules: they are valid, tested by promtool, use metrics that exist, and have a heading in the
+//! runbook.
 
 use super::super::support::{Folder, faultline, root};
 use super::monitoring::Monitor;
@@ -19,7 +20,7 @@ fn tool(program: &str, arguments: &[&str]) -> String {
     said.into_owned()
 }
 
-/// The YAML files of a folder.
+/// Returns the YAML files of a folder.
 fn files(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(root().join(folder)).expect("the folder").flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -95,7 +96,7 @@ fn every_alert_is_complete() {
     assert_eq!(all, headings, "the runbook has headings of alerts that do not exist");
 }
 
-/// The cases of a file of tests.
+/// Returns the cases of a file of tests.
 fn cases(file: &str) -> impl Iterator<Item = &str> {
     file.split("\n      - ")
 }
@@ -114,7 +115,7 @@ fn every_metric_that_is_named_exists() {
             let word: String =
                 text[place..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
             let after = text[place + word.len()..].chars().next();
-            // Recorded series, whose names have colons around the metric, and groups of rules.
+            // This includes recorded series, whose names have colons around the metric, and groups of rules.
             let is_group = groups.contains(&word);
             if before == Some(':') || after == Some(':') || is_group || word.ends_with('_') {
                 continue;

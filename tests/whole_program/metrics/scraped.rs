@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The series of one scrape, as they are written.
+/// The series of one scrape, as text.
 pub(super) struct Scraped {
     pub(super) text: String,
 }
 
 impl Scraped {
-    /// Scrapes a server; what it says must be valid for promtool.
+    /// Scrapes a server; the result must be valid for promtool.
     #[track_caller]
     pub(super) fn of(server: &Server) -> Self {
         let text = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
@@ -19,7 +19,7 @@ impl Scraped {
         Self { text }
     }
 
-    /// The value of a series, written as in `name{label="value"}`.
+    /// Returns the value of a series, written as in `name{label="value"}`.
     pub(super) fn value(&self, series: &str) -> Option<f64> {
         let line = self
             .text
@@ -28,7 +28,7 @@ impl Scraped {
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// All series of a metric, with their values.
+    /// Returns all series of a metric, with their values.
     pub(super) fn series(&self, metric: &str) -> Vec<(&str, f64)> {
         let of_metric = |line: &&str| {
             line.strip_prefix(metric).is_some_and(|rest| rest.starts_with('{') || rest.starts_with(' '))
@@ -43,7 +43,7 @@ impl Scraped {
             .collect()
     }
 
-    /// A metric summed by some of its labels.
+    /// Returns a metric summed by some of its labels.
     pub(super) fn sums(&self, metric: &str, labels: &[&str]) -> BTreeMap<Vec<String>, f64> {
         let mut sums = BTreeMap::new();
         for (series, value) in self.series(metric).into_iter().filter(|(_, value)| *value != 0.0) {
@@ -53,7 +53,7 @@ impl Scraped {
         sums
     }
 
-    /// The names of the metrics, and their kinds.
+    /// Returns the names of the metrics, and their kinds.
     pub(super) fn names(&self) -> BTreeMap<&str, &str> {
         let types = self.text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         types.filter_map(|line| line.split_once(' ')).collect()
@@ -65,13 +65,13 @@ impl Scraped {
     }
 }
 
-/// The value of a label; only for values without quotes in them.
+/// Returns the value of a label; only for values without quotes.
 fn label_of(series: &str, label: &str) -> String {
     let start = series.find(&format!("{label}=\"")).expect("the label") + label.len() + 2;
     series[start..].split('"').next().expect("a value").to_owned()
 }
 
-/// `promtool check metrics`.
+/// Runs `promtool check metrics`.
 #[track_caller]
 pub(super) fn check(text: &str) {
     let mut promtool = Command::new("promtool")

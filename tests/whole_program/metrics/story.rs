@@ -1,4 +1,5 @@
-//! The shipped rules in a real Prometheus, and a real Alertmanager, while a day goes by in two minutes.
+//! Runs the shipped rules in a real Prometheus, with a real Alertmanager, through a day that is compressed to two
+//! minutes.
 
 use super::super::server::Server;
 use super::super::support::{Folder, faultline, root};
@@ -9,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// So much faster than life: five minutes are ten seconds.
+/// The factor by which time is compressed: five minutes are ten seconds.
 const SPEED: u64 = 30;
-/// Longer than the rules look back for what just happened, and Alertmanager waits between two messages.
+/// A time that is longer than the rules look back, and longer than Alertmanager waits between two messages.
 const SETTLED: Duration = Duration::from_secs(26);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const RULES: [&str; 2] = ["recording.yml", "alerts.yml"];
 
-/// The alerts that must be sent, and to whom: each once, and each ends.
+/// The alerts that must be sent, with their receivers: each once, and each ends.
 const EXPECTED: [(&str, &str, &str); 6] = [
     ("FaultlineInternalSpike", "orders", "critical"),
     ("FaultlineQuotaWarning", "stock", "info"),
@@ -29,7 +30,8 @@ const EXPECTED: [(&str, &str, &str); 6] = [
 
 /// Scenario: calm; a quota that warns, pauses, is exhausted and starts anew; a spike of internal errors; the first
 /// denial for want of trust ever; a token that is used twice; calm.
-/// Guarantee: each alert reaches its receiver once, with its labels and annotations, and is resolved; nothing else fires.
+/// Guarantee: each alert reaches its receiver once, with its labels and annotations, and is resolved; nothing else
+/// fires.
 #[test]
 fn each_alert_is_told_once_and_nothing_else_is() {
     let folder = Folder::new();
@@ -105,7 +107,8 @@ impl SentRequest {
 }
 
 impl Story {
-    /// Prometheus looks for targets every five seconds, however fast we live: the rules come when it has found ours.
+    /// Prometheus looks for targets every five seconds, whatever the time factor, so rules are loaded when it has found
+    /// the target.
     fn begin(&mut self, folder: &Folder) {
         while self.ask("faultline_build_info") == json!([]) {
             self.breathe();
@@ -118,7 +121,7 @@ impl Story {
         self.prometheus.reload();
     }
 
-    /// Everyone is served; nobody fails.
+    /// Sends calls of all services that all succeed.
     fn calm(&mut self, time: Duration) {
         let began = Instant::now();
         while began.elapsed() < time {
@@ -126,7 +129,7 @@ impl Story {
         }
     }
 
-    /// Half a second of everyday life.
+    /// Sends half a second of everyday traffic.
     fn breathe(&mut self) {
         let worked = |service: &str| json!({"service": service, "tool": "get", "duration_ms": 3, "success": true, "result": {}});
         let line = |service: &&str| format!("{}\n", worked(service));
@@ -142,7 +145,7 @@ impl Story {
         std::thread::sleep(Duration::from_millis(500));
     }
 
-    /// Something happens, and is told.
+    /// Sends events.
     #[track_caller]
     fn happens(&mut self, events: &[Value], alert: &str) {
         let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
@@ -185,7 +188,7 @@ impl Story {
     }
 }
 
-/// An error of a service.
+/// Returns an error of a service.
 fn failure(service: &str, tool: &str, error: &Value) -> Value {
     json!({"service": service, "tool": tool, "success": false, "error": error})
 }
@@ -231,7 +234,7 @@ fn replayed() -> Value {
     failure("billing", "refund", &error)
 }
 
-/// Of yesterday: what these services are known for, and no news any more.
+/// Sends events of yesterday, so that the errors of these services are known and not new.
 fn history() -> String {
     let yesterday = jiff::Timestamp::now() - Duration::from_secs(20 * 60 * 60);
     let dated = |mut event: Value| {
@@ -262,7 +265,7 @@ fn prometheus_config(folder: &Folder, server: &Server, alertmanager: &Monitor) -
     folder.file("prometheus.yml", ours).into()
 }
 
-/// The same text with every duration in it made shorter.
+/// Returns the text with every duration in it made shorter.
 fn faster(text: &str) -> String {
     let mut ours = String::new();
     let mut rest = text;

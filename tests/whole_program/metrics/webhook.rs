@@ -25,7 +25,7 @@ impl Webhook {
         Self { address, notifications }
     }
 
-    /// The alerts that came since this was last asked, each as it was sent.
+    /// Returns the alerts that arrived since the last call, each as it was sent.
     pub(super) fn alerts(&self) -> Vec<Value> {
         let alerts = |notification: Value| notification["alerts"].as_array().cloned().unwrap_or_default();
         self.notifications.try_iter().flat_map(alerts).collect()

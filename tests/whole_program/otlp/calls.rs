@@ -13,13 +13,13 @@ use std::process::Command;
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
-/// One call by Google's own client, without a stub: so many bytes, or these.
+/// Makes one call with Google's own client, without a stub: with this many bytes, or with these bytes.
 #[track_caller]
 fn call(server: &Server, path: &str, size: &str, message: &[u8]) -> Value {
     python("call.py", &[&server.address("otlp_grpc").to_string(), path, size], message)
 }
 
-/// A message in its frame.
+/// Returns a message in its frame.
 fn frame(flag: u8, message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("a short message");
     [&[flag][..], &length.to_be_bytes(), message].concat()
@@ -36,7 +36,8 @@ fn post_frames(
     let input = folder.file("frames", frames);
     let (head, body) = (folder.path().join("head"), folder.path().join("body"));
     let show = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    // A server may answer before all is sent, and then end the stream; some versions of curl call that a failure.
+    // A server may respond before all data is sent, and then end the stream; some versions of curl report that as a
+    // failure.
     const ENDED_EARLY: Option<i32> = Some(92);
     for _ in 0..20 {
         let status = Command::new("curl")
@@ -61,7 +62,7 @@ fn grpc_status(head: &str) -> &str {
     line.unwrap_or_else(|| panic!("no status: {head}")).trim()
 }
 
-/// Each message compression that we announce is read: the story comes out of it whole.
+/// Each advertised message compression is read: the story comes out complete.
 #[test]
 fn every_message_compression() {
     type Compress = fn(&[u8]) -> Vec<u8>;
@@ -69,7 +70,7 @@ fn every_message_compression() {
         ("identity", 0, |bytes| bytes.to_vec()),
         ("gzip", 1, gzip),
         ("zstd", 1, zstd),
-        // A sender may leave a message as it is, whatever it announced.
+        // A sender may send an uncompressed message, whatever it announced.
         ("gzip", 0, |bytes| bytes.to_vec()),
     ];
     for (encoding, flag, compress) in ways {
@@ -110,7 +111,7 @@ fn bad_frames_are_refused() {
     assert!(server.dump("events").is_empty());
 }
 
-/// Services and methods that we do not have are UNIMPLEMENTED.
+/// Services and methods that do not exist are `UNIMPLEMENTED`.
 #[test]
 fn unknown_calls_are_unimplemented() {
     let folder = Folder::new();
@@ -140,7 +141,7 @@ fn a_message_that_is_too_large_is_not_to_be_retried() {
     assert_eq!(answer["code"], "RESOURCE_EXHAUSTED", "{answer}");
     assert_eq!((&answer["status"]["code"], &answer["details"]), (&json!(8), &json!([])));
     assert!(answer["message"].as_str().is_some_and(|said| said.contains("67108864")), "{answer}");
-    // Zeros are no protobuf, but these are within the limit: the server has stayed well.
+    // Zeros are not protobuf, but they are within the limit, which shows that the server is still healthy.
     assert_eq!(call(&server, TRACES, "1048576", b"")["code"], "INVALID_ARGUMENT");
     assert_eq!(
         server.status()["sources"]["otlp_traces"]["refused"],
@@ -163,7 +164,7 @@ fn partial_success_over_grpc() {
     assert_eq!(server.dump("events").len(), 2);
 }
 
-/// Whoever speaks plain HTTP to this port is told so over HTTP.
+/// A client that sends plain HTTP to this port gets an HTTP error that says so.
 #[test]
 fn plain_http_is_answered_over_http() {
     let folder = Folder::new();

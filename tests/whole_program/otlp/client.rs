@@ -1,4 +1,4 @@
-//! The Python clients of `tests/clients`, and the story that they send.
+//! Runs the Python clients of `tests/clients`, and the story that they send.
 
 use crate::whole_program::server::Server;
 use crate::whole_program::support::root;
@@ -36,7 +36,7 @@ pub(crate) fn python(script: &str, arguments: &[&str], stdin: &[u8]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} prints no JSON: {said}"))
 }
 
-/// Sends the story with an exporter of the SDK, and returns what it told.
+/// Sends the story with an exporter of the SDK, and returns its report.
 #[track_caller]
 pub(crate) fn send(server: &Server, protocol: &str, compression: &str) -> Value {
     let address = server.address(if protocol == "grpc" { "otlp_grpc" } else { "otlp_http" });
@@ -45,7 +45,7 @@ pub(crate) fn send(server: &Server, protocol: &str, compression: &str) -> Value 
     sent
 }
 
-/// The story as bytes, for what the SDK's exporters cannot do.
+/// The story as bytes, for requests that the SDK's exporters cannot make.
 pub(crate) struct Encoded {
     pub(crate) told: Value,
     pub(crate) traces_json: Value,

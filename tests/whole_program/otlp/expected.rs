@@ -1,10 +1,10 @@
-//! What each span and log record of `tests/clients/story.py` must become, column by column.
+//! The expected row of each span and log record of `tests/clients/story.py`, column by column.
 
 use crate::whole_program::server::Server;
 use serde_json::{Map, Value, json};
 
-/// The name of a span or record in the story, and its row, without what is the same for all and what the
-/// story itself tells: ids and times. Columns that are not here must be null.
+/// The name of a span or record in the story, and its row, without the values that are the same for all and those that
+/// the story itself reports: ids and times. Other columns must be null.
 pub(crate) fn events() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -132,7 +132,7 @@ fn not_found(span_kind: &str) -> Value {
     })
 }
 
-/// Operation, dialect, outcome, the side that reports it, calls, microseconds.
+/// Operation, dialect, outcome, reporting side, number of calls, and microseconds.
 type Traffic<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, i64, i64);
 
 /// Each call once, with the side that reports it.
@@ -147,15 +147,15 @@ const TRAFFIC: [Traffic<'_>; 8] = [
     ("resources/read", "jsonrpc", "failed", Some("server"), 1, 12_000),
 ];
 
-/// The service whose rows only fill the log.
+/// The service whose rows only fill the WAL.
 pub(crate) const FILLER: &str = "filler";
 
-/// The rows of a table that the story should have left.
+/// Returns the rows of a table that the story should have left.
 fn rows_of(server: &Server, table: &str) -> Vec<Value> {
     server.dump(table).into_iter().filter(|row| row["service"] != FILLER).collect()
 }
 
-/// Checks everything that is stored against what was told.
+/// Checks everything that is stored against the report of the sender.
 #[track_caller]
 pub(crate) fn check(server: &Server, told: &Value) {
     let (mut rows, further): (Vec<_>, Vec<_>) =
@@ -174,8 +174,8 @@ pub(crate) fn check(server: &Server, told: &Value) {
     assert_eq!(json!(chat), json!(["otlp_logs", "no_envelope", 5, 13, "cache is warm"]));
 }
 
-/// Checks which row stands for a failure that is reported twice: the server's for that of a call, and the span's for that
-/// of its log record.
+/// Checks which row represents a failure that is reported twice: the server's for a call, and the span's for its log
+/// record.
 #[track_caller]
 fn check_reports(names: &[&str], rows: &mut [Value], further: &[Value]) {
     let id = |rows: &[Value], name: &str| {
@@ -189,7 +189,7 @@ fn check_reports(names: &[&str], rows: &mut [Value], further: &[Value]) {
     assert_eq!(repeats, [(&json!("otlp_logs"), &id(rows, "exception").1)], "{further:#?}");
 }
 
-/// Compares one row with what is expected, column by column, and with the ids and times that were told.
+/// Compares one row with the expected one, column by column, and with the reported ids and times.
 #[track_caller]
 fn check_event(name: &str, mut expected: Value, row: &Value, told: &Value) {
     let mut row = row.as_object().expect("a row").clone();

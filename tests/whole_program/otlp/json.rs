@@ -7,7 +7,7 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use serde_json::{Map, Value, json};
 
-/// Every row of every table, but for the time of arrival.
+/// Returns every row of every table, without the time of arrival.
 fn rows(server: &Server) -> Vec<Value> {
     let mut rows: Vec<_> =
         ["events", "traffic", "rejects"].into_iter().flat_map(|table| server.dump(table)).collect();
@@ -20,14 +20,14 @@ fn rows(server: &Server) -> Vec<Value> {
     rows
 }
 
-/// The story in one spelling.
+/// Sends the story in one spelling.
 fn spelled(spell: fn(&str, &mut Map<String, Value>)) -> [Value; 2] {
     let mut both = [story().traces_json.clone(), story().logs_json.clone()];
     both.iter_mut().for_each(|value| walk("", value, spell));
     both
 }
 
-/// Calls `spell` for each object, with the name that it stands under.
+/// Calls `spell` for each object, with its key.
 fn walk(name: &str, value: &mut Value, spell: fn(&str, &mut Map<String, Value>)) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| walk(name, item, spell)),
@@ -104,7 +104,7 @@ fn nulls(name: &str, object: &mut Map<String, Value>) {
     }
 }
 
-/// All of it at once, as the worst of senders would.
+/// Applies all spellings at once.
 fn everything(name: &str, object: &mut Map<String, Value>) {
     upper_case_ids(name, object);
     wide_numbers(name, object);
@@ -145,7 +145,7 @@ fn every_spelling_means_the_same() {
     }
 }
 
-/// Ids that are no ids are none, and the span still counts; a span without a name, a kind or times is one, too.
+/// Invalid ids are treated as missing, and the span still counts; so does a span without a name, a kind or times.
 #[test]
 fn what_is_not_said_is_not_made_up() {
     let folder = Folder::new();
@@ -170,7 +170,7 @@ fn what_is_not_said_is_not_made_up() {
     }
 }
 
-/// Requests without anything in them, in each way that JSON has for that.
+/// Empty requests, in each way that JSON can express them.
 #[test]
 fn empty_requests_are_taken() {
     let folder = Folder::new();

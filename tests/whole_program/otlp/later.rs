@@ -1,4 +1,4 @@
-//! When the log is full, senders are told to come back later; a sender that does so loses nothing.
+//! Tests of a full WAL: senders are told to retry later, and a sender that does so loses nothing.
 
 use super::client::{python, story};
 use super::expected::{FILLER, check};
@@ -11,10 +11,10 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-/// A log that a few requests fill.
+/// Options for a WAL that a few requests fill.
 const SMALL: [&str; 2] = ["--wal-bytes", "1MiB"];
 
-/// Sends until the server takes no more, not even a single line where there is no room for many.
+/// Sends until the server accepts nothing more, not even a single line where there is no room for many.
 #[track_caller]
 fn fill(server: &Server) {
     let line = format!("{}\n", OPEN.replace("orders", FILLER));
@@ -24,7 +24,7 @@ fn fill(server: &Server) {
     }
 }
 
-/// A full log looks again after a while whether something smaller fits, so one refusal is not the last word.
+/// The server checks again after a while whether something smaller fits, so one rejection is not final.
 fn is_refused(server: &Server, lines: &str) -> bool {
     let is_no = || server.post_lines(lines).status == 503;
     is_no() && {
@@ -94,7 +94,7 @@ fn comes_back(protocol: &str, flag: &str) {
     check(&server, &sent["told"]);
 }
 
-/// An address that nobody has, to be had twice.
+/// Returns two unused addresses.
 pub(super) fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").to_string()

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
-/// Spans go out this often: long before a test looks.
+/// The interval at which spans are sent, which is far shorter than a test waits.
 const AT_ONCE: (&str, &str) = ("OTEL_BSP_SCHEDULE_DELAY", "20");
 
-/// Three requests: two are taken, one is refused.
+/// Sends three requests: two are accepted, one is rejected.
 fn work(server: &Server) {
     server.post_lines(&lines(&[OPEN, WORKED])).is(200);
     server.post("/v1/traces", &[super::PROTOBUF], b"").is(200);
@@ -70,7 +70,7 @@ fn never_to_ourselves() {
     }
 }
 
-/// Another variable of the SDK names an endpoint for traces alone. It must not lead around the check.
+/// Another variable of the SDK names an endpoint only for traces. It must not bypass the check.
 #[test]
 fn never_to_ourselves_by_another_variable() {
     let there = Folder::new();

@@ -1,4 +1,4 @@
-//! The MUSTs of OTLP over HTTP, one test each. Where no SDK would send it, the bytes are made by hand.
+//! The MUSTs of OTLP over HTTP, one test each. Where no SDK would send a request, its bytes are made by hand.
 
 use super::client::gzip;
 use super::wire::{Held, field, fields, request, span, status};
@@ -28,7 +28,7 @@ fn status_of(answer: &Answer) -> (u64, String) {
     }
 }
 
-/// Checks a refusal: its status, the content type that was asked in, and words that help.
+/// Checks a rejection: its status, a content type equal to that of the request, and a helpful message.
 #[track_caller]
 fn is_refused(answer: Answer, http: u16, grpc: u64, content_type: &str, words: &str) {
     let answer = answer.is(http);
@@ -61,7 +61,7 @@ fn an_empty_request_is_a_success_in_the_content_type_of_the_request() {
 fn malformed_spans_cost_only_themselves() {
     let folder = Folder::new();
     let server = start(&folder);
-    // An attribute that announces more bytes than there are; a time that is a text.
+    // One span has an attribute that announces more bytes than there are, one has a time that is a text.
     let torn = [span(3, &[]), vec![9 << 3 | 2, 100, 1]].concat();
     let wrong = span(4, &[field(7, "yesterday")]);
     let body = request(&[], &[span(1, &[]), torn, wrong, span(2, &[])]);
@@ -147,7 +147,7 @@ fn other_types_and_encodings_are_a_415() {
     }
 }
 
-/// Signals that we do not take are a 404 that no sender retries, with a status in the type of the request.
+/// Unsupported signals are a 404 that no sender retries, with a status in the content type of the request.
 #[test]
 fn other_signals_are_a_404_with_a_status() {
     let folder = Folder::new();
@@ -157,7 +157,7 @@ fn other_signals_are_a_404_with_a_status() {
             is_refused(server.post(path, &[header], b""), 404, 12, header.1, "traces, logs and metrics only");
         }
     }
-    // A signal at the address of another: its sender is told where it belongs.
+    // A signal at the address of another: the sender gets the right address.
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "x"}}]}]}]});
     is_refused(post_json(&server, "/v1/traces", &logs), 400, 3, JSON.1, "/v1/logs");
 }

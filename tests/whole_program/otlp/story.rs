@@ -78,8 +78,8 @@ fn what_is_sent_again_is_stored_once() {
     let (events, traffic) = (server.dump("events"), server.dump("traffic"));
     send(&server);
     assert_eq!((server.dump("events"), server.dump("traffic")), (events.clone(), traffic.clone()));
-    // One span and one log record are further reports of a failure. Then 7 events and 8 calls of spans; 3 events, 1 call, and
-    // the further report again.
+    // One span and one log record are further reports of a failure. Then 7 events and 8 calls of spans; 3 events, 1
+    // call, and the further report again.
     assert_eq!(
         (before, ["otlp_traces", "otlp_logs"].map(|source| repeats(&server, source))),
         ([1, 1], [16, 6])

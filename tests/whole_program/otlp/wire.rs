@@ -1,17 +1,17 @@
-//! Protobuf made and read by hand: the few messages that no SDK would send, or that an answer holds.
+//! Encodes and decodes protobuf by hand, for the few messages that no SDK would send, and for responses.
 
-/// A field that holds bytes: a text, a message, an id.
+/// Returns a field that holds bytes: a text, a message, an id.
 pub(crate) fn field(number: u64, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     [varint(number << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
-/// A field that holds a number.
+/// Returns a field that holds a number.
 pub(crate) fn number(number: u64, value: u64) -> Vec<u8> {
     [varint(number << 3), varint(value)].concat()
 }
 
-/// A field that holds eight bytes, such as a time.
+/// Returns a field that holds eight bytes, such as a time.
 pub(crate) fn fixed(number: u64, value: u64) -> Vec<u8> {
     [varint(number << 3 | 1), value.to_le_bytes().to_vec()].concat()
 }
@@ -26,22 +26,22 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// An attribute that is a text, as the field of its owner.
+/// Returns an attribute that is a text, as the field of its owner.
 pub(crate) fn attribute(of: u64, key: &str, text: &str) -> Vec<u8> {
     any_attribute(of, key, field(1, text))
 }
 
-/// An attribute of any value.
+/// Returns an attribute of any value.
 pub(crate) fn any_attribute(of: u64, key: &str, value: impl AsRef<[u8]>) -> Vec<u8> {
     field(of, [field(1, key), field(2, value)].concat())
 }
 
-/// A value that is a map of texts.
+/// Returns a value that is a map of texts.
 pub(crate) fn map(pairs: &[(&str, &str)]) -> Vec<u8> {
     field(6, pairs.iter().flat_map(|(key, text)| attribute(1, key, text)).collect::<Vec<_>>())
 }
 
-/// A failed server span with ids of its own; more fields may follow.
+/// Returns a failed server span with ids of its own; more fields may follow.
 pub(crate) fn span(id: u8, more: &[Vec<u8>]) -> Vec<u8> {
     let base = [
         field(1, [id; 16]),
@@ -55,7 +55,7 @@ pub(crate) fn span(id: u8, more: &[Vec<u8>]) -> Vec<u8> {
     [base.concat(), more.concat()].concat()
 }
 
-/// A request for traces or for logs, of one resource.
+/// Returns a request for traces or for logs, of one resource.
 pub(crate) fn request(resource: &[Vec<u8>], records: &[Vec<u8>]) -> Vec<u8> {
     let records: Vec<u8> = records.iter().flat_map(|record| field(2, record)).collect();
     field(1, [field(1, resource.concat()), field(2, records)].concat())
@@ -78,7 +78,7 @@ impl Held {
     }
 }
 
-/// The fields of a message.
+/// Returns the fields of a message.
 #[track_caller]
 pub(crate) fn fields(mut bytes: &[u8]) -> Vec<(u64, Held)> {
     let mut fields = Vec::new();

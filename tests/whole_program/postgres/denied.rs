@@ -1,4 +1,5 @@
-//! Statements that the PostgreSQL endpoint rejects: the corpus of all endpoints, and those that only PostgreSQL clients would try.
+//! Statements that the PostgreSQL endpoint rejects: the corpus of all endpoints, and those that only PostgreSQL clients
+//! would try.
 
 use super::client;
 use crate::whole_program::denied::{SHORT, assert_unharmed, corpus};
@@ -41,10 +42,11 @@ const OWN: [(&str, &[&str]); 31] = [
     ("SELECT pg_read_file('/etc/passwd')", &["42883"]),
 ];
 
-/// The SQLSTATEs for a code of the corpus.
+/// Returns the SQLSTATEs for a code of the corpus.
 fn states(code: &str) -> &'static [&'static str] {
     match code {
-        // Which one depends on where the protocol stops it: a setting is refused by name, several statements as syntax.
+        // The SQLSTATE depends on where the protocol stops it: a setting is rejected by name, several statements as a
+        // syntax error.
         "refused" => &["25006", "42501", "42704", "42601"],
         "syntax" => &["42601"],
         "unknown_name" => &["42P01", "42703", "42883", "42704"],
@@ -61,7 +63,7 @@ fn start(folder: &Folder) -> Server {
     Server::start_with(folder, &SHORT)
 }
 
-/// Asks everything, and checks the codes; the connection has to be usable after each.
+/// Runs all statements, and checks the codes; the connection must be usable after each.
 #[track_caller]
 fn assert_denied(server: &Server, denied: &[(String, Vec<&str>)]) {
     let statements: Vec<_> = denied.iter().map(|(statement, _)| statement.as_str()).collect();
@@ -127,7 +129,7 @@ fn what_only_postgresql_knows_is_refused_too() {
     let mut wire = super::wire::Wire::connect(&server);
     wire.ask("BEGIN; SELECT 1; DELETE FROM events");
     let said = wire.until_ready();
-    // No answer to the first two, and no transaction was begun.
+    // The first two have no result, and no transaction was begun.
     assert_eq!(said.iter().map(|said| said.kind).collect::<Vec<_>>(), *b"EZ");
     assert_eq!(said[1].body, *b"I");
     assert_unharmed(&server, &folder);

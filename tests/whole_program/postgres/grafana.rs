@@ -5,7 +5,7 @@ use crate::whole_program::http_sql::with_example;
 use crate::whole_program::support::Folder;
 use serde_json::Value;
 
-/// The schemas on the search path, as Grafana finds them out.
+/// The query with which Grafana finds the schemas on the search path.
 const SEARCHED: &str = r#"
           quote_ident(table_schema) IN (
           SELECT
@@ -18,19 +18,19 @@ const SEARCHED: &str = r#"
             string_to_array(current_setting('search_path'),',') s
           )"#;
 
-/// The rows of a simple query, in text.
+/// Returns the rows of a simple query, in text.
 #[track_caller]
 fn ask(wire: &mut Wire, sql: &str) -> Vec<Vec<Option<String>>> {
     wire.ask(sql);
     let said = wire.until_ready();
     let tag = said.iter().find(|said| said.kind == b'C').unwrap_or_else(|| panic!("{sql}: {said:?}"));
     let rows: Vec<_> = said.iter().filter(|said| said.kind == b'D').map(values).collect();
-    // Grafana takes what is tagged otherwise for a statement without rows.
+    // With another command tag, Grafana would treat it as a statement without rows.
     assert_eq!(tag.body, format!("SELECT {}\0", rows.len()).into_bytes(), "{sql}");
     rows
 }
 
-/// The values of a row.
+/// Returns the values of a row.
 fn values(row: &Said) -> Vec<Option<String>> {
     let mut rest = &row.body[2..];
     let mut values = Vec::new();
@@ -107,7 +107,7 @@ fn a_data_source_is_tested_and_its_tables_are_found() {
         let has = |name: &str, data_type: &str| {
             columns.contains(&vec![Some(name.to_owned()), Some(data_type.to_owned())])
         };
-        // In quotes where PostgreSQL has a word like it.
+        // Columns are quoted where PostgreSQL has a keyword of that name.
         assert!(columns.len() > 20, "{table}: {columns:?}");
         assert!(has("http_status", "integer") && has("hidden", "boolean"), "{table}: {columns:?}");
         assert!(columns.iter().any(|column| column[1].as_deref() == Some("timestamp with time zone")));
@@ -184,7 +184,7 @@ fn panels_are_drawn_with_grafanas_macros() {
             .as_deref()
             .is_some_and(|time| time.starts_with("2026-11-01 00:00:0") && time.ends_with("+00"))
     );
-    // A variable.
+    // This query has a variable.
     let services = ask(&mut wire, "SELECT DISTINCT service FROM events WHERE service IS NOT NULL ORDER BY 1");
     assert!(services.len() > 3);
     assert!(server.stop().success());

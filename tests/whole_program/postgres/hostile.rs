@@ -1,4 +1,4 @@
-//! Bytes that are no protocol, lengths that lie, and clients that say nothing.
+//! Bytes that violate the protocol, false lengths, and clients that send nothing.
 
 use super::wire::{Wire, message, opening, startup, text};
 use crate::whole_program::http_sql::with_example;
@@ -6,7 +6,7 @@ use crate::whole_program::server::Server;
 use crate::whole_program::support::Folder;
 use std::time::{Duration, Instant};
 
-/// The server answers somebody else.
+/// Checks that the server still answers another client.
 #[track_caller]
 fn assert_serving(server: &Server, after: &str) {
     let mut wire = Wire::connect(server);
@@ -52,8 +52,8 @@ fn bad_openings_are_refused() {
 }
 
 /// Scenario: after startup, messages that end before what they announce, formats and counts that do not fit, names that
-/// are not there, texts that are no UTF-8, and one that is a megabyte too long.
-/// Guarantee: each is an error with its code, and the same connection answers the next question.
+/// are not there, texts that are not UTF-8, and one that is a megabyte too long.
+/// Guarantee: each is an error with its code, and the same connection answers the next query.
 #[test]
 fn a_bad_message_is_an_error_and_the_connection_goes_on() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn a_bad_message_is_an_error_and_the_connection_goes_on() {
     for (what, bytes, code) in bad {
         wire.send(&bytes);
         if bytes[0] != b'Q' {
-            // Everything up to Sync is passed over.
+            // Everything up to Sync is skipped.
             wire.send(&message(b'D', b"Salso nowhere\0"));
             wire.send(&sync);
         }
@@ -137,8 +137,8 @@ fn out_of_step_is_the_end_of_one_connection_only() {
 }
 
 /// Scenario: two hundred clients that connect and say nothing, and one that says half of its first message.
-/// Guarantee: others are served meanwhile, or at the latest when those who say nothing have been hung up on, which takes
-/// seconds.
+/// Guarantee: others are served meanwhile, or at the latest when those who say nothing have been hung up on, which
+/// takes seconds.
 #[test]
 fn who_says_nothing_is_hung_up_on() {
     let folder = Folder::new();

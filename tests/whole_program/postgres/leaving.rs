@@ -1,4 +1,4 @@
-//! Queries that end early, and clients that go.
+//! Queries that end early, and clients that disconnect.
 
 use super::client;
 use super::wire::Wire;
@@ -7,7 +7,7 @@ use crate::whole_program::support::Folder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Does not end by itself.
+/// A query that does not end by itself.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b";
 
 /// Scenario: a query that would not end, with a limit that the client sets, by a statement and by an option of its
@@ -53,7 +53,7 @@ fn rows_are_not_gathered_for_who_does_not_read() {
     }
     std::thread::sleep(Duration::from_secs(3));
     let (now, _) = server.resident();
-    // Four answers of nearly a gigabyte each.
+    // There are four results of nearly a gigabyte each.
     assert!(now < before + (300 << 20), "{before} then {now}");
     let counted = rows(&server, "SELECT count(*) AS n FROM codes");
     assert!(counted[0]["n"].as_u64().is_some_and(|n| n > 50));

@@ -1,4 +1,4 @@
-//! psql: what people type first.
+//! psql: the commands that people type first.
 
 use crate::whole_program::hostile_queries::busiest_child;
 use crate::whole_program::http_sql::{with_example, with_example_and};
@@ -14,7 +14,7 @@ struct Printed {
     err: String,
 }
 
-/// psql, not started yet.
+/// Returns the psql command, not started yet.
 fn psql(server: &Server) -> Command {
     let mut command = Command::new("psql");
     let port = server.address("postgres").port();
@@ -36,8 +36,8 @@ fn run(server: &Server, commands: &[&str]) -> Printed {
 }
 
 /// Scenario: the commands of psql that describe what there is.
-/// Guarantee: each lists our tables, views, columns with their types and what they hold, and our one database; none ends
-/// in an error.
+/// Guarantee: each lists our tables, views, columns with their types and what they hold, and our one database; none
+/// ends in an error.
 #[test]
 fn the_shells_own_commands_describe_what_there_is() {
     let folder = Folder::new();
@@ -86,8 +86,8 @@ fn the_shells_own_commands_describe_what_there_is() {
     assert!(server.stop().success());
 }
 
-/// Scenario: the catalog tables and columns that the rules for catalog queries take for empty are counted; then queries in
-/// the forms that other clients send.
+/// Scenario: the catalog tables and columns that the rules for catalog queries take for empty are counted; then queries
+/// in the forms that other clients send.
 /// Guarantee: they are empty; the queries have the rows that PostgreSQL would give.
 #[test]
 fn catalog_queries_of_other_clients_have_rows() {
@@ -129,8 +129,8 @@ fn catalog_queries_of_other_clients_have_rows() {
 }
 
 /// Scenario: several servers, and so several workers, are asked for the numbers of all tables.
-/// Guarantee: each gives every table the same number, whatever it was asked before: psql asks for a number, and then for
-/// the columns of what has it, and the two may come to different workers.
+/// Guarantee: each gives every table the same number, whatever it was asked before: psql asks for a number, and then
+/// for the columns of what has it, and the two may come to different workers.
 #[test]
 fn every_worker_gives_tables_the_same_numbers() {
     let numbers = |first: &[&str]| {
@@ -197,7 +197,7 @@ fn ctrl_c_stops_the_query_and_not_the_shell() {
     let output = child.wait_with_output().expect("psql ends");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(err.contains("cancelled"), "{err}");
-    // psql leaves a script that was interrupted, or goes on with it, by version; the server stays either way.
+    // Depending on its version, psql leaves an interrupted script or continues it; the server keeps running either way.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}: {out}", began.elapsed());
     assert!(run(&server, &["SELECT 40 + 2 AS after"]).out.contains("42"));
     assert!(server.stop().success());

@@ -1,17 +1,17 @@
-//! A PostgreSQL client that says whatever it is told to, byte by byte.
+//! A PostgreSQL client that sends exactly the bytes it is given.
 
 use crate::whole_program::server::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Long enough for a busy machine.
+/// A timeout that is long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection.
 pub(super) struct Wire(TcpStream);
 
-/// A message of the server: its kind, and what is in it.
+/// A message of the server: its kind, and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) kind: u8,
@@ -19,7 +19,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// A field of an error.
+    /// Returns a field of an error.
     pub(super) fn field(&self, letter: u8) -> Option<String> {
         let fields = self.body.split(|byte| *byte == 0);
         let found = fields.filter_map(|field| field.split_first()).find(|(first, _)| **first == letter)?;
@@ -28,7 +28,7 @@ impl Said {
 }
 
 impl Wire {
-    /// Connects, and says nothing.
+    /// Connects, and sends nothing.
     pub(super) fn open(server: &Server) -> Self {
         let stream = TcpStream::connect(server.address("postgres")).expect("the door is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -36,7 +36,7 @@ impl Wire {
         Self(stream)
     }
 
-    /// Connects, and is let in.
+    /// Connects, and completes the startup.
     pub(super) fn connect(server: &Server) -> Self {
         let mut wire = Self::open(server);
         wire.send(&startup(&[("user", "ann"), ("database", "faultline")]));
@@ -45,7 +45,7 @@ impl Wire {
         wire
     }
 
-    /// Sends bytes as they are. Someone who has hung up need not hear them.
+    /// Sends bytes as they are. Errors are ignored, because the server may have disconnected.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         let _ = self.0.write_all(bytes);
     }
@@ -55,7 +55,7 @@ impl Wire {
         self.send(&message(b'Q', &text(sql)));
     }
 
-    /// The next message; `None` when the server has hung up.
+    /// Returns the next message, or `None` when the server has disconnected.
     pub(super) fn next(&mut self) -> Option<Said> {
         let mut head = [0; 5];
         self.0.read_exact(&mut head).ok()?;
@@ -65,14 +65,14 @@ impl Wire {
         Some(Said { kind: head[0], body })
     }
 
-    /// One byte, as the answer to a request for encryption is.
+    /// Reads one byte, as in the response to a request for encryption.
     pub(super) fn byte(&mut self) -> u8 {
         let mut byte = [0];
         self.0.read_exact(&mut byte).expect("a byte");
         byte[0]
     }
 
-    /// All messages until the server is ready, or has hung up.
+    /// Returns all messages until the server is ready, or has disconnected.
     pub(super) fn until_ready(&mut self) -> Vec<Said> {
         let mut all = Vec::new();
         while let Some(said) = self.next() {
@@ -85,30 +85,30 @@ impl Wire {
         all
     }
 
-    /// The kinds of all messages until the server is ready.
+    /// Returns the kinds of all messages until the server is ready.
     pub(super) fn kinds(&mut self) -> String {
         self.until_ready().iter().map(|said| char::from(said.kind)).collect()
     }
 }
 
-/// A text with its zero byte.
+/// Returns a text with its zero byte.
 pub(super) fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-/// A message with its kind and its length.
+/// Returns a message with its kind and its length.
 pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).expect("a short message");
     [&[kind], &length.to_be_bytes()[..], body].concat()
 }
 
-/// A message before startup: a length, a code, and the rest.
+/// Returns a message before startup: a length, a code, and the rest.
 pub(super) fn opening(code: u32, rest: &[u8]) -> Vec<u8> {
     let length = u32::try_from(rest.len() + 8).expect("a short message");
     [&length.to_be_bytes()[..], &code.to_be_bytes(), rest].concat()
 }
 
-/// The first message of a client.
+/// Returns the first message of a client.
 pub(super) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
     let pairs = parameters.iter().flat_map(|(name, value)| [text(name), text(value)].concat());
     let body: Vec<u8> = pairs.chain([0]).collect();

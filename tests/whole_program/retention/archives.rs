@@ -6,9 +6,9 @@ use crate::whole_program::support::{Folder, command};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Long before any retention.
+/// A time long before any retention.
 const LONG_AGO: &str = "2019-03-04T05:06:07Z";
-/// So many pieces of about a megabyte make commits enough for a checkpoint.
+/// The number of pieces of about a megabyte that make enough commits for a checkpoint.
 const PIECES: usize = 32;
 
 /// Scenario: a directory holds years of history; a long `ingest` adds to it, without a word about retention, with flags
@@ -36,10 +36,10 @@ fn an_ingest_removes_nothing() {
             .spawn()
             .expect("it starts");
         let mut lines = ingest.stdin.take().expect("a pipe");
-        // Enough for a checkpoint: each makes a piece or more, and each piece a commit.
+        // This is enough for a checkpoint: each run makes at least one piece, and each piece a commit.
         for sent in 0..PIECES {
             let text = failures(&format!("more{number}.{sent}"), LONG_AGO, 4);
-            // White space makes it long, and nothing else.
+            // White space makes the line long, and nothing else.
             let padded = text.replace("{\"time\"", &format!("{{{}\"time\"", " ".repeat(300 << 10)));
             lines.write_all(padded.as_bytes()).expect("it reads");
         }
@@ -57,8 +57,8 @@ fn an_ingest_removes_nothing() {
 
 /// Scenario: logs of years ago are loaded by `ingest`, and sent to a server; servers with the usual retention, and one
 /// that keeps nothing for longer than a second, look after the directory.
-/// Guarantee: what was loaded today is there as long as if it had happened today; what is removed is in the log and in the
-/// counters, with rows, days and table.
+/// Guarantee: what was loaded today is there as long as if it had happened today; what is removed is in the log and in
+/// the counters, with rows, days and table.
 #[test]
 fn an_archive_does_not_vanish() {
     let folder = Folder::new();
@@ -91,8 +91,8 @@ fn an_archive_does_not_vanish() {
     }
 }
 
-/// Guarantee: every command that opens a data directory finds it where the settings file says; the environment wins over
-/// the file, and flags win over both; a file with a mistake stops each of them, and none that asks a server.
+/// Guarantee: every command that opens a data directory finds it where the settings file says; the environment wins
+/// over the file, and flags win over both; a file with a mistake stops each of them, and none that asks a server.
 #[test]
 fn every_command_uses_the_settings_file() {
     let folder = Folder::new();

@@ -6,7 +6,7 @@ use crate::whole_program::support::{Folder, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Retention as usual, and files that leave a table leave the disk at once.
+/// Options with the default retention, where files that leave a table are deleted at once.
 const ARGUMENTS: [&str; 2] = ["--vacuum-grace", "0s"];
 
 /// Returns the path of the library on Debian and its derivatives, by architecture.
@@ -32,7 +32,7 @@ impl Machine {
         self.folder.path().join("clock")
     }
 
-    /// Sets the clock, by its difference to the real one. Whole at every moment, as it is read all the time.
+    /// Sets the clock, by its difference to the real one. The file is replaced atomically, as it is read all the time.
     pub(crate) fn set(&self, difference: &str) {
         let beside = self.folder.path().join("clock.new");
         std::fs::write(&beside, format!("{difference}\n")).expect("a file");
@@ -76,7 +76,7 @@ fn is_held(server: &Server, expected: bool) {
     until_status(server, what, |status| status["maintenance"]["held"] == expected);
 }
 
-/// Everything that was stored is there, after maintenance has gone over it.
+/// Checks that everything that was stored is still there after a round of maintenance.
 #[track_caller]
 fn is_whole(server: &Server, events: usize) {
     until_maintained(server);
@@ -90,8 +90,8 @@ fn data_files(data_dir: &Path) -> usize {
     days.flat_map(|day| std::fs::read_dir(day.path()).expect("a day").flatten()).count()
 }
 
-/// Scenario: the clock of a running server jumps 600 days ahead, and back; 600 days back, and again to where it was; the
-/// server is started anew while the clock is wrong; at last an operator confirms a clock that is 600 days ahead.
+/// Scenario: the clock of a running server jumps 600 days ahead, and back; 600 days back, and again to where it was;
+/// the server is started anew while the clock is wrong; at last an operator confirms a clock that is 600 days ahead.
 /// Guarantee: while the clock is wrong nothing is removed and everything is taken, and the log, the status and the
 /// metrics say so; when it is right again, or was confirmed, what is old is removed, and only then.
 #[test]
@@ -121,7 +121,7 @@ fn a_clock_that_jumps_removes_nothing() {
     is_held(&server, false);
     assert!(server.stop().success());
 
-    // Wrong from the start on; and killed, so that the next one finds what a crash leaves.
+    // The clock is wrong from the start; and the server is killed, so that the next one finds the state of a crash.
     machine.set("+600d");
     for _ in 0..2 {
         let server = machine.start();
@@ -142,7 +142,7 @@ fn a_clock_that_jumps_removes_nothing() {
     assert!(server.stop().success());
 }
 
-/// The time, as senders write it.
+/// Returns the time, as senders write it.
 fn now() -> String {
     jiff::Timestamp::now().to_string()
 }

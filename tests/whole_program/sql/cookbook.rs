@@ -1,5 +1,5 @@
-//! `docs/sql.md`: runs every query of the page and compares its result with that on the page. Generated parts list the tables,
-//! functions and limits.
+//! `docs/sql.md`: runs every query of the page and compares its result with that on the page. Generated parts list the
+//! tables, functions and limits.
 //!
 //! A block marked `sql` is followed by a block marked `text` with its result. The text between `<!-- name -->` and
 //! `<!-- end -->` is generated.

@@ -1,5 +1,5 @@
-//! `examples/fortnight.ndjson`: the log that the cookbook asks about. Two weeks of all ten invented services, and five
-//! stories that somebody would want to find in them; and a few lines that nobody can read.
+//! `examples/fortnight.ndjson`: the log that the cookbook queries. It has two weeks of all ten invented services, five
+//! stories that users would want to find in them, and a few unreadable lines.
 
 use classifier::time;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Lines of everyday traffic: one a quarter of an hour, more or less.
+/// The number of lines of everyday traffic: about one for each quarter of an hour.
 const LINES: i64 = 1_300;
 
-/// The whole log.
+/// Returns the whole log.
 pub(super) fn log() -> String {
     let mut lines = everyday();
     for story in [agent_in_a_loop, quota_that_fills_up, confirmations, denials, new_failure] {
@@ -23,7 +23,7 @@ pub(super) fn log() -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// A line that was cut, one that no logger should write, and one that is no answer to anything.
+/// A truncated line, a malformed one, and one that belongs to no request.
 const UNREADABLE: [&str; 3] = [
     r#"{"timestamp":"2026-10-31T21:00:00.000Z","service":"depot-batch","operation":"move_st"#,
     "Traceback (most recent call last):",
@@ -51,7 +51,7 @@ fn call(at: i64, service: &str, operation: &str, client: &str) -> Value {
     })
 }
 
-/// A number that looks like one, and is the same every time.
+/// Returns a pseudo-random number that is the same every time.
 fn trace_id(at: i64) -> String {
     let at = u128::try_from(at).expect("after 1970");
     format!("{:032x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
@@ -63,7 +63,7 @@ fn failed(mut call: Value, code: &str, message: &str, details: &Value) -> Value 
     call
 }
 
-/// In text inside a result that says it is fine: nobody's dashboard shows it.
+/// The failure is in the text of a result that reports success, so no ordinary dashboard shows it.
 fn hidden(mut call: Value, code: &str, message: &str, details: &Value) -> Value {
     let envelope = json!({"success": false, "error": {"code": code, "message": message, "details": details}});
     call["jsonrpc"] = json!("2.0");
@@ -72,7 +72,7 @@ fn hidden(mut call: Value, code: &str, message: &str, details: &Value) -> Value 
     call
 }
 
-/// On the second Thursday two agents ask for the same thing again and again; one of them could know better.
+/// On the second Thursday, two agents repeat the same request again and again, although one of them was told not to.
 fn agent_in_a_loop() -> Vec<Value> {
     let from = BEGIN + 11 * DAY + 14 * HOUR;
     let missing = |n: i64| {
@@ -104,7 +104,7 @@ fn quota_that_fills_up() -> Vec<Value> {
     (0..8).map(warning).collect()
 }
 
-/// A call of the release manager, who does each thing in one trace.
+/// Returns a call of the release manager, who does each thing in one trace.
 fn managed(at: i64, service: &str, operation: &str) -> Value {
     let mut call = call(at, service, operation, "release-manager");
     let number = operation.bytes().fold(0, |number: i64, byte| number.wrapping_mul(31) + i64::from(byte));
@@ -112,7 +112,7 @@ fn managed(at: i64, service: &str, operation: &str) -> Value {
     call
 }
 
-/// A step in the life of a token.
+/// Returns an event in the life of a token.
 fn audit(mut call: Value, event: &str, token: &str) -> Value {
     call["event"] = json!(event);
     call["confirmation_token"] = json!(token);

@@ -1,4 +1,4 @@
-//! One question, and its answer as texts: by the library on a data directory, or through a running server.
+//! Runs one query, by the library on a data directory or through a running server, and returns its result as texts.
 
 use crate::whole_program::server::ask;
 use arrow::array::RecordBatch;
@@ -21,13 +21,13 @@ pub(super) enum QueryRunner {
     Server(SocketAddr),
 }
 
-/// An answer: the columns with the names of their types, and the cells as JSON.
+/// A result: the columns with the names of their types, and the cells as JSON.
 pub(super) struct Table {
     pub(super) columns: Vec<(String, String)>,
     pub(super) rows: Vec<Vec<Value>>,
 }
 
-/// Why there is no answer.
+/// The reason why a query failed.
 #[derive(Debug)]
 pub(super) struct QueryFailure(pub(super) String);
 
@@ -44,7 +44,7 @@ impl From<QueryError> for QueryFailure {
 }
 
 impl QueryRunner {
-    /// The library, on a data directory that a server may be using.
+    /// Returns the library, on a data directory that a server may be using.
     pub(super) fn of_directory(path: &Path) -> Self {
         let directory = DataDirectory::existing(path).expect("a data directory");
         let source = Source::new(Arc::new(RealDisk), directory);
@@ -55,7 +55,7 @@ impl QueryRunner {
         Self::Library { engine, runtime }
     }
 
-    /// One question, and its answer.
+    /// Runs one query, and returns its result.
     pub(super) fn query(&self, sql: &str) -> Result<Table, QueryFailure> {
         match self {
             Self::Library { engine, runtime } => runtime.block_on(of_engine(engine, sql)),

@@ -1,4 +1,4 @@
-//! Files of questions and answers, in the format of sqllogictest (that part of it which is used here):
+//! Files of queries and results, in a subset of the sqllogictest format:
 //!
 //! ```text
 //! query TI rowsort           the types of the columns, and maybe that the order of the rows does not matter
@@ -13,7 +13,7 @@
 use super::query_runner::{QueryRunner, Table};
 use serde_json::Value;
 
-/// One question.
+/// One query of a file.
 struct Question<'t> {
     line: usize,
     sql: String,
@@ -21,13 +21,13 @@ struct Question<'t> {
 }
 
 enum Expected<'t> {
-    /// The types, whether rows are to be sorted, and the rows.
+    /// The types, a flag for sorting the rows, and the rows.
     Rows(&'t str, bool, Vec<&'t str>),
     /// The expected error.
     Error(&'t str),
 }
 
-/// Asks every question of a file; says for each that was answered otherwise, where it stands and what came.
+/// Runs every query of a file, and reports each unexpected result with its line.
 pub(super) fn run(text: &str, query_runner: &QueryRunner) -> Vec<String> {
     let questions = read(text);
     assert!(!questions.is_empty(), "no questions");

@@ -1,4 +1,4 @@
-//! The same rows in files, hot, or half of them each; made by the real binary.
+//! The same rows in files, in the buffer, or half of them in each; made by the real binary.
 
 use super::query_runner::QueryRunner;
 use crate::whole_program::server::Server;
@@ -6,11 +6,11 @@ use crate::whole_program::support::{Folder, faultline};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Data is kept, however old it is.
+/// An option that keeps data however old it is.
 const FOREVER: [&str; 4] = ["--keep-events", "forever", "--keep-traffic", "forever"];
-/// Nothing is flushed while a test looks.
+/// Options that flush nothing during a test.
 const NEVER_FLUSH: [&str; 4] = ["--flush-after", "1h", "--flush-bytes", "1GiB"];
-/// Doors that these tests do not need.
+/// Options for endpoints that these tests do not need.
 const CLOSED: [&str; 4] = ["--listen-postgres", "off", "--listen-flight", "off"];
 
 /// The location of rows.
@@ -18,7 +18,7 @@ const CLOSED: [&str; 4] = ["--listen-postgres", "off", "--listen-flight", "off"]
 pub(super) enum RowLocation {
     /// In files.
     Flushed,
-    /// In the log and the memory of a server.
+    /// In the WAL and the memory of a server.
     Hot,
     /// The first half in files, the second hot.
     Both,
@@ -26,13 +26,13 @@ pub(super) enum RowLocation {
 
 /// A data directory with rows in it.
 pub(super) struct Store {
-    // Ends before its folder goes.
+    // The server is dropped before its folder.
     server: Option<Server>,
     folder: Folder,
 }
 
 impl Store {
-    /// A store with the records of a log; without one it is empty.
+    /// Returns a store with the records of a log; without one it is empty.
     pub(super) fn new(location: RowLocation, log: Option<&Path>) -> Self {
         let folder = Folder::new();
         let text = log.map(|log| std::fs::read_to_string(log).expect("a log")).unwrap_or_default();
@@ -51,12 +51,12 @@ impl Store {
         store
     }
 
-    /// The library on the data directory.
+    /// Returns the library on the data directory.
     pub(super) fn directory(&self) -> QueryRunner {
         QueryRunner::of_directory(&self.path())
     }
 
-    /// The server.
+    /// Returns the server.
     pub(super) fn server(&self) -> QueryRunner {
         QueryRunner::Server(self.server.as_ref().expect("a server").address("web"))
     }
@@ -72,7 +72,7 @@ impl Store {
         self.folder.path().join("data")
     }
 
-    /// The rows are where the test says that they are.
+    /// Checks that the rows are where the test expects them.
     fn check(&self, flushed: &[&str], hot: &[&str]) {
         let files = files_below(&self.path().join("tables/events"));
         assert_eq!(files.iter().any(|file| file.ends_with(".parquet")), !flushed.is_empty(), "{files:?}");
@@ -88,7 +88,7 @@ fn flush(folder: &Folder, lines: &[&str]) {
     let data = folder.path().join("data");
     let data = data.to_str().expect("UTF-8");
     let run = faultline(&[&["ingest", "--quiet", "--data-dir", data, &log], &FOREVER[..]].concat());
-    // 1 says that some lines could not be read, which some stories want.
+    // Exit code 1 means that some lines could not be read, which some stories need.
     assert!(run.code <= 1, "{}\n{}", run.out, run.err);
 }
 

@@ -1,4 +1,4 @@
-//! Answers as text, as JSON, and as what other programs read.
+//! Results as text, as JSON, and in formats that other programs read.
 
 use super::super::otlp::client::python;
 use super::super::server::dump;
@@ -13,7 +13,7 @@ const QUERY: &str =
     "SELECT event_id, canonical, message, hidden, duration_us, operation FROM events ORDER BY event_id";
 const COLUMNS: [&str; 6] = ["event_id", "canonical", "message", "hidden", "duration_us", "operation"];
 
-/// The rows of [`QUERY`], as `faultline dump` has them.
+/// Returns the rows of [`QUERY`], as `faultline dump` has them.
 fn expected(stored: &Stored) -> Vec<Value> {
     let mut events = dump(Path::new(&stored.data_dir), "events");
     events.sort_by_key(|event| event["event_id"].as_str().unwrap().to_owned());
@@ -46,7 +46,7 @@ fn every_format_holds_the_same_rows() {
         other => json!(other.to_string()),
     };
     for (file, read) in files.iter().zip(read.as_array().unwrap()) {
-        // CSV knows no null, and calls a truth as Rust does.
+        // CSV has no null, and writes booleans as Rust does.
         let null = if file.ends_with(".csv") { json!("") } else { Value::Null };
         let cells = |row: &Value| COLUMNS.iter().map(|name| text(&row[*name], &null)).collect::<Value>();
         let rows = expected.iter().map(cells);
@@ -131,7 +131,7 @@ fn hostile_texts_do_nothing_to_a_terminal() {
             assert!(!run.out.contains('\u{202e}'), "{format}");
         }
     }
-    // A statement comes back in the error.
+    // The error quotes the statement.
     let run =
         faultline(&["sql", "--data-dir", &data_dir, "SELECT '\u{1b}[31m' || nothing_such"]).ends_with(1);
     assert!(!run.err.contains('\u{1b}') && run.err.contains("nothing_such"), "{:?}", run.err);
@@ -170,7 +170,7 @@ fn long_answers_take_little_memory() {
     let long = "SELECT value, repeat('0123456789', 80) AS text FROM generate_series(1, 400000)";
     let file = stored.path("long.ndjson");
     let mut child = command(&["sql", "--data-dir", &stored.data_dir, "--output", &file, long])
-        // So that what is given back is seen: otherwise glibc keeps more and more of it at hand.
+        // This makes freed memory visible: otherwise glibc retains more and more of it.
         .env("MALLOC_MMAP_THRESHOLD_", "65536")
         .stderr(Stdio::null())
         .spawn()

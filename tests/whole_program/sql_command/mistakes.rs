@@ -1,4 +1,4 @@
-//! Errors of `faultline sql` say what was wrong, where, and what to do, and the exit code tells.
+//! Errors of `faultline sql` say what was wrong, where, and what to do, and set the exit code.
 
 use super::super::support::{faultline, with_stdin};
 use super::{Stored, files_below};
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A query that nobody waits for.
+/// A query that takes very long.
 pub(super) const LONG: &str = "SELECT count(*) AS n FROM codes a, codes b, codes c, codes d, codes e \
      WHERE a.description || b.description < c.description || d.description || e.description";
 

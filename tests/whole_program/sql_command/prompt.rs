@@ -7,7 +7,7 @@ use super::Stored;
 use super::mistakes::LONG;
 use serde_json::{Value, json};
 
-/// A new one: the line that is being typed is drawn again and again, but not below itself.
+/// The prompt. The line that is being typed is redrawn again and again, but not below itself.
 const PROMPT: &str = "\n\rfaultline> ";
 /// The bytes that a terminal sends for these keys.
 const INTERRUPT: &str = "\u{3}";
@@ -182,11 +182,11 @@ fn tables_fit_the_terminal() {
             .line("SELECT 1 AS one, 'b' AS two;", "1 row in ")
             .run(&state, columns, &["--data-dir", &stored.data_dir]);
         let all = shown.all();
-        // What the spinner or the line editor drew before, on the same line, is not there any more.
+        // Text that the spinner or the line editor drew earlier on the same line has been erased.
         let answers = all.lines().filter(|line| !line.contains(PROMPT.trim())).skip(3);
         let widths = answers.map(|line| line.rsplit('\r').next().unwrap_or(line).chars().count());
         assert!(widths.max().unwrap() <= columns.into(), "{columns}: {all}");
-        // In 60 columns not even the beginnings of the texts have room beside each other.
+        // In 60 columns there is no room for even the beginnings of the texts side by side.
         assert_eq!(all.contains('…'), columns > 60, "{columns}: {all}");
         assert!(all.contains("── record 2 ──") && all.contains("NULL"), "{columns}: {all}");
         assert!(all.contains("columns without a value"), "{columns}: {all}");

@@ -1,4 +1,4 @@
-//! The same answers from a data directory, in use or not, and from a server.
+//! The same results from a data directory, in use or not, and from a server.
 
 use super::super::server::{Server, forbid_flushing};
 use super::super::support::{Folder, HIDDEN, OPEN, WORKED, faultline, lines};
@@ -16,7 +16,7 @@ const QUESTIONS: [&str; 6] = [
 
 /// Scenario: a server with rows that are flushed and rows that came a moment ago.
 /// Guarantee: asked through the server and read beside it, the answers are the same, in every format, and all rows that
-/// were answered with a yes are in them.
+/// were acknowledged are in them.
 #[test]
 fn a_server_and_its_directory_give_the_same_answers() {
     let folder = Folder::new();
@@ -56,7 +56,7 @@ fn a_server_and_its_directory_give_the_same_answers() {
         );
         faultline(&["sql", place[0], place[1], "DELETE FROM events"]).ends_with(1);
     }
-    // The directory is read while it grows: each answer has what was there before.
+    // The directory is read while it grows: each result has the rows that existed when the query began.
     for count in 4..8 {
         server.post_lines(&lines(&[OPEN])).is(200);
         let run =

@@ -1,4 +1,4 @@
-//! An authority of certificates, made by openssl, and what it issues.
+//! A certificate authority, made by openssl, and its certificates.
 
 use super::super::support::Folder;
 use std::path::PathBuf;

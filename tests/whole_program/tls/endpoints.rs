@@ -1,4 +1,4 @@
-//! Every door is encrypted, and nothing gets past that.
+//! Tests that every endpoint is encrypted, and that this cannot be bypassed.
 
 use super::super::otlp::client::python;
 use super::super::support::{Folder, HIDDEN, Run, command, lines};
@@ -25,10 +25,10 @@ fn visit(server: &Encrypted, certificate: Option<(&str, &str)>) -> Value {
 
 const DOORS: [&str; 5] = ["otlp_grpc", "otlp_http", "postgres", "postgres_direct", "flight"];
 
-/// Scenario: curl, the Python SDK over gRPC and HTTP, psql, psycopg and ADBC, each believing the server's authority; then
-/// without encryption, and believing somebody else.
-/// Guarantee: the first work at every door, in HTTP/2 and HTTP/1.1; what was sent is stored; the others get nowhere, are told
-/// why, and are counted; the metrics know when the certificate ends.
+/// Scenario: curl, the Python SDK over gRPC and HTTP, psql, psycopg and ADBC, each trusting the server's authority;
+/// then without encryption, and trusting another one.
+/// Guarantee: the first work at every endpoint, in HTTP/2 and HTTP/1.1; what was sent is stored; the others get
+/// nowhere, are told why, and are counted; the metrics know when the certificate ends.
 #[test]
 fn real_clients_are_encrypted() {
     let folder = Folder::new();
@@ -73,8 +73,8 @@ fn real_clients_are_encrypted() {
     assert!((29.9..30.1).contains(&days), "it ends in {days} days");
 }
 
-/// Guarantee: our own commands speak https; they believe the authority that they are given and no other, and say what to do;
-/// the address of a data directory's server is https, too.
+/// Guarantee: our own commands speak https; they trust the authority that they are given and no other, and say what to
+/// do; the address of a data directory's server is https, too.
 #[test]
 fn our_own_commands_speak_https() {
     let folder = Folder::new();
@@ -121,7 +121,7 @@ fn our_own_commands_speak_https() {
 }
 
 /// Scenario: clients have to have a certificate; they come with the right one, with none, and with one of a stranger.
-/// Guarantee: only the first get in, at every door; our own commands can show one.
+/// Guarantee: only the first get in, at every endpoint; our own commands can show one.
 #[test]
 fn clients_show_a_certificate_where_they_have_to() {
     let folder = Folder::new();
@@ -157,7 +157,7 @@ fn clients_show_a_certificate_where_they_have_to() {
     assert!(said.contains("--client-cert"), "{said}");
 }
 
-/// Scenario: a client of the PostgreSQL door sends more behind its wish to encrypt, before it is answered.
+/// Scenario: a client of the PostgreSQL endpoint sends more after its request for encryption, before it is answered.
 /// Guarantee: the connection ends there: what came in the clear is never taken for something encrypted.
 #[test]
 fn nothing_is_slipped_in_before_the_handshake() {

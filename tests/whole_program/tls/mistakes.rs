@@ -1,10 +1,10 @@
-//! Certificates that cannot be used stop the start.
+//! Tests that unusable certificates prevent the start.
 
 use super::super::support::{Folder, command};
 use super::authority::Authority;
 
-/// Guarantee: whatever is wrong with the files, the server does not start, says what and where, quotes nothing, and has not
-/// touched the data directory.
+/// Guarantee: whatever is wrong with the files, the server does not start, says what and where, quotes nothing, and has
+/// not touched the data directory.
 #[test]
 fn a_bad_certificate_stops_the_start() {
     let folder = Folder::new();

@@ -5,10 +5,10 @@ use super::authority::{Authority, Pair};
 use super::{Encrypted, curl};
 use std::time::{Duration, Instant};
 
-/// Puts a certificate and its key where another was.
+/// Replaces a certificate and its key.
 fn replace(old: &Pair, new: &Pair) {
     for (old, new) in [(&old.certificate, &new.certificate), (&old.key, &new.key)] {
-        // As programs that renew certificates do it: nobody sees half a file.
+        // Programs that renew certificates replace them this way, so that no reader sees half a file.
         let next = format!("{old}.next");
         std::fs::copy(new, &next).expect("a copy");
         std::fs::rename(next, old).expect("renamed");
@@ -24,9 +24,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Scenario: a certificate is replaced by one of another authority; by nonsense; by one whose key is another's; and by a good
-/// one again, with SIGHUP.
-/// Guarantee: each good one is used within seconds, or at once with SIGHUP; a bad one is told, once, and changes nothing.
+/// Scenario: a certificate is replaced by one of another authority; by nonsense; by one whose key is another's; and by
+/// a good one again, with SIGHUP.
+/// Guarantee: each good one is used within seconds, or at once with SIGHUP; a bad one is told, once, and changes
+/// nothing.
 #[test]
 fn a_new_certificate_is_used() {
     let folder = Folder::new();
