@@ -56,7 +56,7 @@ static ASSETS: &[Asset] = &[
 /// The prepared assets, which are created when one of them is first requested.
 static PREPARED: LazyLock<Vec<Prepared>> = LazyLock::new(|| ASSETS.iter().map(Prepared::new).collect());
 
-/// The ETag of a file, and its compressed content.
+/// The `ETag` of a file, and its compressed content.
 struct Prepared {
     tag: String,
     /// The compressed content, or `None` if compression failed.
