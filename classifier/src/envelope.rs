@@ -327,6 +327,9 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
                 Err(other) => reason = more_specific(reason, other),
             }
         }
+        if scope.level == Level::Record && api_shapes::announces_retry(object.json) {
+            return Err(more_specific(reason, UnrecognizedReason::NotAReply));
+        }
         let strictness = if scope.level == Level::Record { Strictness::Record } else { Strictness::Required };
         let failure = api_shapes::read(self.registry, object.json, strictness)
             .filter(|_| reason != UnrecognizedReason::NotAReply)

@@ -23,14 +23,33 @@ pub(crate) fn split_json(text: &str) -> Option<(&str, &str)> {
     json_candidates(text).find(|(before, _)| !before.trim().is_empty())
 }
 
-/// Returns the candidates for JSON after a prefix, each with the text before it.
+/// Returns the candidates for JSON after a prefix, each with the text before it. Text after the JSON is left out.
 pub(crate) fn json_candidates(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let end = text.rfind(['}', ']']).map_or(0, |at| at + 1);
     let body = &text[..end];
     memchr::memchr2_iter(b'{', b'[', body.as_bytes())
         .filter(move |&at| opens_json(&body.as_bytes()[at..]))
         .take(MAX_JSON_STARTS)
-        .map(move |at| (&text[..at], &body[at..]))
+        .map(move |at| (&text[..at], &body[at..at + json_length(&body.as_bytes()[at..])]))
+}
+
+/// Returns the length of the JSON value at the start of bytes, or of all of them if it does not end.
+fn json_length(bytes: &[u8]) -> usize {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    bytes.len()
 }
 
 /// Reports whether bytes start like the JSON of a reply, `{"`, `{\"` or `[{"`, rather than a log's `[info]`

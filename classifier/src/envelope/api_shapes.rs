@@ -72,7 +72,8 @@ pub(super) fn explain<'t>(registry: &Registry, object: Json<'t>) -> Option<Failu
 type ShapeRule = fn(&ShapeFields<'_>) -> bool;
 
 /// The rules that apply to a reply.
-const REPLY_RULES: [ShapeRule; 15] = [
+const REPLY_RULES: [ShapeRule; 16] = [
+    is_named_error,
     verdict_is_false,
     error_flag_is_set,
     calls_itself_an_error,
@@ -91,7 +92,9 @@ const REPLY_RULES: [ShapeRule; 15] = [
 ];
 
 /// The rules that apply to a log record; bare statuses and weak forms are read elsewhere.
-const RECORD_RULES: [ShapeRule; 12] = [
+const RECORD_RULES: [ShapeRule; 14] = [
+    is_named_error,
+    is_error_text,
     verdict_is_false,
     error_flag_is_set,
     calls_itself_an_error,
@@ -106,13 +109,18 @@ const RECORD_RULES: [ShapeRule; 12] = [
     is_logged_error,
 ];
 
+/// The number of bytes of a message in which the announcement of another attempt is looked for.
+const MAX_NOTICE_BYTES: usize = 120;
+
 /// The slots whose texts may explain a failure.
 const TEXTS: [Slot; 6] = [Slot::Message, Slot::Error, Slot::ErrorText, Slot::Detail, Slot::Title, Slot::Body];
 
-/// Matches `{"ok": false}` and `{"success": 0}`. A list of findings with a verdict is the result of a check,
+/// Matches `{"ok": false}`, `{"success": 0}` and `{"result": false, "code": 7, "message": "..."}`. A list of findings with a verdict is the result of a check,
 /// not a failure.
 fn verdict_is_false(fields: &ShapeFields<'_>) -> bool {
-    let Some(verdict) = fields.get(Slot::Verdict) else { return false };
+    let says_false = |verdict: &Json<'_>| verdict.as_bool() == Some(false);
+    let result = || fields.get(Slot::Status).filter(says_false).filter(|_| fields.has(Slot::Code));
+    let Some(verdict) = fields.get(Slot::Verdict).or_else(result) else { return false };
     let is_false = verdict.as_bool() == Some(false)
         || verdict.as_i64() == Some(0)
         || verdict.as_str().is_some_and(|word| matches_any(word, &["no", "0", "failed", "error"]));
@@ -219,7 +227,9 @@ fn has_only_errors(fields: &ShapeFields<'_>) -> bool {
         Some(first) => first.as_str().is_some(),
         // Jira and Rails key the errors by field; numbers are counts.
         None => match errors.fields().next() {
-            Some((_, first)) => first.as_str().is_some() || first.items().next().is_some(),
+            Some((_, first)) => {
+                first.as_str().is_some() || first.items().next().is_some_and(|item| item.as_str().is_some())
+            }
             None => errors.as_str().is_some(),
         },
     }
@@ -243,14 +253,32 @@ fn is_documented_message(fields: &ShapeFields<'_>) -> bool {
         && fields.record + fields.unknown == 0
 }
 
-/// Matches `{"detail": "..."}` and `{"detail": [{"loc": [...], "msg": "..."}]}` without any other field.
+/// Matches `{"name": "UNPROCESSABLE_ENTITY", "message": "...", "debug_id": "..."}`.
+fn is_named_error(fields: &ShapeFields<'_>) -> bool {
+    let name = fields.object.get("name").and_then(Json::as_str).unwrap_or_default();
+    let is_constant =
+        name.contains('_') && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    is_constant && fields.has_text(&[Slot::Message]) && fields.unknown <= 1 && fields.record == 0
+}
+
+/// Matches `{"errorMessage": "...", "errorDetails": {...}}`.
+fn is_error_text(fields: &ShapeFields<'_>) -> bool {
+    fields.text(Slot::ErrorText).is_some_and(|text| !is_benign(text))
+        && fields.unknown <= 1
+        && fields.record == 0
+}
+
+/// Matches `{"detail": "..."}`, `{"detail": {"error": "..."}}` and `{"detail": [{"loc": [...], "msg": "..."}]}` without
+/// any other field.
 fn is_bare_detail(fields: &ShapeFields<'_>) -> bool {
     if fields.count != 1 {
         return false;
     }
     let Some(detail) = fields.object.get("detail") else { return false };
     let has_message = |item: Json<'_>| item.get("msg").is_some() && item.get("loc").is_some();
-    detail.as_str().is_some() || detail.items().next().is_some_and(has_message)
+    let has_error =
+        || detail.is_object() && ShapeFields::read(detail).has_text(&[Slot::Error, Slot::Message]);
+    detail.as_str().is_some() || detail.items().next().is_some_and(has_message) || has_error()
 }
 
 /// Matches `{"code": 10003, "message": "Unknown Channel"}` and `{"code": "AccessDenied", "message": "..."}`.
@@ -276,13 +304,14 @@ fn is_bare_jsonrpc_error(fields: &ShapeFields<'_>) -> bool {
 
 /// Matches `{"level": "error", "msg": "tool call failed", "tool": "x", "err": "denied"}`.
 fn is_logged_error(fields: &ShapeFields<'_>) -> bool {
-    const TOOL_KEYS: [&str; 4] = ["tool", "tool_name", "toolName", "mcp.tool.name"];
+    const TOOL_KEYS: [&str; 5] = ["tool", "tool_name", "toolName", "ToolName", "mcp.tool.name"];
+    const LEVEL_KEYS: [&str; 6] = ["level", "severity", "lvl", "levelname", "@l", "at"];
     const LEVELS: [&str; 5] = ["error", "fatal", "critical", "err", "severe"];
     const PINO_ERROR: i64 = 50;
     if !fields.has(Slot::Error) && !fields.has(Slot::Message) {
         return false;
     }
-    let level = fields.object.get("level").or_else(|| fields.object.get("severity")).unwrap_or(Json::NULL);
+    let level = LEVEL_KEYS.iter().find_map(|key| fields.object.get(key)).unwrap_or(Json::NULL);
     let is_error = level.as_str().is_some_and(|level| matches_any(level, &LEVELS))
         || level.as_i64().is_some_and(|level| level >= PINO_ERROR);
     let names_tool =
@@ -325,6 +354,14 @@ fn says_success(fields: &ShapeFields<'_>) -> bool {
 fn is_harmless(record: Json<'_>) -> bool {
     let level = record.get("level").or_else(|| record.get("severity")).and_then(Json::as_str);
     level.is_some_and(|level| matches_any(level, &["trace", "debug", "info"]))
+}
+
+/// Reports whether a log record announces another attempt, so that its error is not the outcome of a call.
+pub(super) fn announces_retry(record: Json<'_>) -> bool {
+    const NOTICES: [&str; 5] = ["reconnecting", "retrying", "will retry", "retry in ", "trying again"];
+    let message = ["message", "msg"].iter().find_map(|key| record.get(key)?.as_str()).unwrap_or_default();
+    let message = crate::limits::truncate_str(message, MAX_NOTICE_BYTES).to_ascii_lowercase();
+    NOTICES.iter().any(|notice| message.contains(notice))
 }
 
 /// Reports whether an item is an entry of a report: it has a location in a file, or its own severity.
@@ -383,7 +420,10 @@ fn matches_any(word: &str, words: &[&str]) -> bool {
 fn build<'t>(registry: &Registry, fields: &ShapeFields<'t>) -> Failure<'t> {
     let object = fields.object;
     let error = fields.get(Slot::Error);
-    let nested = error.filter(|error| error.is_object()).or_else(|| first_error(fields));
+    let nested = error
+        .filter(|error| error.is_object())
+        .or_else(|| first_error(fields))
+        .or_else(|| fields.get(Slot::Detail).filter(|detail| detail.is_object() && fields.count == 1));
     let inner = nested.map(ShapeFields::read);
     let slug = fields.text(Slot::Error).filter(|text| is_slug(text));
     let code = read_code(fields, inner.as_ref(), slug);

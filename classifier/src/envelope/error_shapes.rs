@@ -37,7 +37,10 @@ pub(super) fn read_weak_error<'t>(registry: &Registry, object: &IndexedObject<'t
             return Some(Failure { type_name, ..Failure::from_text(Dialect::Unknown, message) });
         }
         if error.is_object() && error.fields().next().is_some() {
-            return Some(read_error_object(registry, error));
+            // An object of ids only, beside which the code and the message stand.
+            let beside = || super::api_shapes::explain(registry, object.json);
+            return if is_error_object(error) { None } else { beside() }
+                .or_else(|| Some(read_error_object(registry, error)));
         }
     }
     // The record is the error object itself: it has a known code, or a code with a known prefix and a level

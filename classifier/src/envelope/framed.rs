@@ -3,7 +3,7 @@
 use super::extra_fields::ExtraFields;
 use super::{
     EnvelopeFinder, EnvelopeVisitor, Failure, Level, Scope, SearchResult, Success, looks_like_json,
-    more_specific,
+    more_specific, prose,
 };
 use crate::dialect::Dialect;
 use crate::framing::{self, HostMessage, HostOutcome, Prefix};
@@ -54,7 +54,11 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         if searched.is_ok() || searched == Err(UnrecognizedReason::NotAReply) {
             return searched;
         }
-        let host = HostMessage::read(&prefix, rest);
+        let host = HostMessage::read(&prefix, rest).or_else(|| {
+            let states_failure =
+                HostMessage::may_report(&prefix, text) && prose::is_failure(self.registry, rest);
+            states_failure.then(|| HostMessage::failed(rest))
+        });
         match host {
             Some(host) => extra.fill(scope, |scope| self.report_host_message(&host, scope)),
             None => searched,

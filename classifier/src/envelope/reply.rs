@@ -35,6 +35,12 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
     ) -> SearchResult {
         let error =
             object.get(EnvelopeKey::Error).filter(|error| error.is_object() || error.as_str().is_some());
+        // Some servers always send the field, and leave it empty on success.
+        let is_empty = |error: &Json<'_>| {
+            error.as_str().is_some_and(|text| text.trim_ascii().is_empty())
+                || error.is_object() && error.fields().next().is_none()
+        };
+        let error = error.filter(|error| !success || !is_empty(error));
         // A failure under `success: true` is hidden.
         let inner = Scope { hidden: scope.hidden || success, ..*scope };
         match error {

@@ -25,7 +25,7 @@ use tool_item::{ItemRole, ToolItem, Verdict};
 const MAX_DEPTH: usize = 5;
 
 /// The keys under which items are nested.
-const CONTAINERS: [&str; 11] = [
+const CONTAINERS: [&str; 12] = [
     "message",
     "item",
     "payload",
@@ -37,11 +37,14 @@ const CONTAINERS: [&str; 11] = [
     "parts",
     "event",
     "response",
+    "toolCalls",
 ];
 
 /// The line types that mark a transcript, each with a key that must be present beside it, because other
 /// records use the same types.
-const LINE_TYPES: [(&str, &str); 35] = [
+const LINE_TYPES: [(&str, &str); 37] = [
+    ("gemini", "toolCalls"),
+    ("ToolCallExecutionEvent", "content"),
     ("user", "message"),
     ("assistant", "message"),
     ("message", "message"),
@@ -135,7 +138,10 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             let is_bare = object.get(EnvelopeKey::Id).is_some() && object.get(EnvelopeKey::Jsonrpc).is_none();
             is_bare && object.json.get("object").and_then(Json::as_str) == Some("response")
         };
-        if kind.is_none() && role.is_none() && !is_response() {
+        // Pydantic AI writes its messages with a kind.
+        let is_kind =
+            || object.json.get("parts").is_some_and(Json::is_array) && object.json.get("kind").is_some();
+        if kind.is_none() && role.is_none() && !is_response() && !is_kind() {
             return None;
         }
         let is_item = ToolItem::read(object.json).is_some();
@@ -145,8 +151,11 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
         let is_message =
             matches!(role, Some("user" | "assistant" | "model" | "system" | "developer" | "tool"))
                 && ["content", "parts", "tool_calls"].iter().any(|key| object.json.get(key).is_some());
-        if !(is_item || is_line || is_message || is_response()) {
+        if !(is_item || is_line || is_message || is_response() || is_kind()) {
             return None;
+        }
+        if let Some((server, text)) = Self::embedded_result(object.json) {
+            return Some(self.search_embedded_result(server, text, scope, parsers));
         }
         if let Some(failure) = self.session_failure(object) {
             self.report_failure(&failure, scope);
@@ -157,6 +166,36 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             self.walk_transcript(object.json, MAX_DEPTH, scope, parsers, &mut found);
         }
         Some(found.searched)
+    }
+
+    /// Returns the server and the text of a tool result that Cline and its descendants write as the words of the
+    /// user: `[use_mcp_tool for 'maps'] Result:` and then the text.
+    fn embedded_result(message: Json<'_>) -> Option<(&str, &str)> {
+        const LEAD: &str = "[use_mcp_tool for '";
+        let mut texts = super::tool_result::texts(message.get("content")?).filter_map(Json::as_str);
+        let (server, rest) = texts.next()?.trim_start().strip_prefix(LEAD)?.split_once('\'')?;
+        let rest = rest.split_once("Result:")?.1.trim();
+        Some((server, if rest.is_empty() { texts.next()? } else { rest }))
+    }
+
+    fn search_embedded_result(
+        &mut self,
+        server: &str,
+        text: &str,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) -> SearchResult {
+        let own = ExtraFields::default().with_service(Some(server));
+        own.replace(scope, |scope| {
+            let hidden = Scope { hidden: true, level: Level::ToolData, ..*scope };
+            match self.search_tool_text(text, &hidden, parsers) {
+                Err(UnrecognizedReason::NoEnvelope) => {
+                    self.visitor.on_success(Success::new(Dialect::Jsonrpc), scope);
+                    Ok(())
+                }
+                searched => searched,
+            }
+        })
     }
 
     /// Returns the failure of a whole session or of a request to the model, if the line states one.
@@ -308,7 +347,31 @@ impl<R: EnvelopeVisitor> EnvelopeFinder<'_, R> {
             self.report_item_failure(None, output, verdict, &hidden, parsers);
             return Ok(());
         }
+        if let Some(text) = output.and_then(Json::as_str).filter(|text| text.contains("\"exit_code\"")) {
+            let searched = self.search_json_text(text, parsers, |finder, json, deeper| {
+                finder.read_command_output(json, verdict, &hidden, deeper)
+            });
+            if searched.is_ok() {
+                return searched;
+            }
+        }
         self.read_item_output(output, scope, &hidden, parsers)
+    }
+
+    /// Reports a command that did not exit with zero: `{"output": "...", "metadata": {"exit_code": 127}}`.
+    fn read_command_output(
+        &mut self,
+        json: Json<'_>,
+        verdict: Verdict,
+        scope: &Scope<'_>,
+        parsers: &mut [Parser],
+    ) -> SearchResult {
+        let code = json.path("metadata.exit_code").or_else(|| json.get("exit_code")).and_then(Json::as_i64);
+        if code.is_none_or(|code| code == 0) {
+            return Err(UnrecognizedReason::NoEnvelope);
+        }
+        self.report_item_failure(None, json.get("output"), verdict, scope, parsers);
+        Ok(())
     }
 
     /// Searches the output of a tool whose item does not report a failure.

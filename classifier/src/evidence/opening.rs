@@ -120,7 +120,7 @@ impl Openings {
         if starts_with_class(head) || starts_with_status(line) || wrapper::peel(marked).operation.is_some() {
             return true;
         }
-        if self.statements.begin(line) {
+        if self.statements.begin(line) || opens_with_attempt(line) {
             return !is_title(head);
         }
         let is_short = text.len() <= MAX_SHORT_BYTES && text.lines().count() <= MAX_SHORT_LINES;
@@ -216,6 +216,24 @@ fn names_an_error(line: &str) -> bool {
         ends && !rest.is_empty()
             && name.split(' ').count() <= MAX_WORDS
             && !name.contains(['.', '"', '\'', '=', ':', '['])
+    })
+}
+
+/// Returns true for `Error transferring: ...` and `Error resizing lamp 7: ...`: an error, the attempt that failed, and
+/// the cause.
+fn opens_with_attempt(line: &str) -> bool {
+    const MAX_WORDS: usize = 8;
+    const TOPICS: [&str; 8] =
+        ["handling", "logging", "reporting", "tracking", "monitoring", "testing", "budgeting", "messaging"];
+    let attempt = line.strip_prefix("error ").and_then(|rest| rest.split_once(": "));
+    attempt.is_some_and(|(attempt, cause)| {
+        let verb = attempt.split(' ').next().unwrap_or_default();
+        let is_topic = TOPICS.contains(&verb) && attempt == verb;
+        verb.ends_with("ing")
+            && verb.len() > 4
+            && !is_topic
+            && !cause.is_empty()
+            && attempt.split(' ').count() <= MAX_WORDS
     })
 }
 

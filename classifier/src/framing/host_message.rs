@@ -1,7 +1,7 @@
 //! One-line messages of agent hosts about a server or a call, without JSON.
 //!
 //! The tables are data. Unmistakable openings count anywhere; ambiguous ones count only after the prefix of a
-//! log line.
+//! log line. A phrase that only MCP software writes counts wherever it stands in the line.
 
 use super::prefix::Prefix;
 use crate::context::millis_with_unit;
@@ -28,7 +28,7 @@ pub(crate) struct HostMessage<'t> {
 
 /// The openings of messages with their outcomes; true if the opening needs the prefix of a log line before
 /// it.
-const OPENINGS: [(&str, HostOutcome, bool); 37] = [
+const OPENINGS: [(&str, HostOutcome, bool); 48] = [
     ("Server disconnected", HostOutcome::Failed, true),
     ("Server transport closed unexpectedly", HostOutcome::Failed, true),
     ("Server exited", HostOutcome::Failed, true),
@@ -66,7 +66,36 @@ const OPENINGS: [(&str, HostOutcome, bool); 37] = [
     ("tool call failed", HostOutcome::Failed, true),
     ("MCP tool call failed", HostOutcome::Failed, false),
     ("Calling MCP tool", HostOutcome::Notice, false),
+    ("Successfully called tool", HostOutcome::Worked, true),
+    ("Client error for command", HostOutcome::Failed, true),
+    ("HTTP Connection failed", HostOutcome::Failed, true),
+    ("SSE Connection failed", HostOutcome::Failed, true),
+    ("STDIO Connection failed", HostOutcome::Failed, true),
+    ("Transport error: ", HostOutcome::Failed, true),
+    ("Failed to load extension", HostOutcome::Failed, true),
+    ("Failed to reload client", HostOutcome::Failed, true),
+    ("failed to connect", HostOutcome::Failed, true),
+    ("failed to start", HostOutcome::Failed, true),
+    ("Can't start ", HostOutcome::Failed, false),
 ];
+
+/// Phrases that only report a failed call or a failed server of MCP, wherever they stand in a line.
+const PHRASES: [&str; 8] = [
+    "MCP error -3",
+    "failed to start mcp ",
+    "failed to start MCP ",
+    "failed to initialize MCP ",
+    "Error executing MCP tool",
+    "status sending message to http",
+    "Error POSTing to endpoint",
+    "failed: MCP startup failed",
+];
+
+/// Levels at which a log line that mentions MCP or a tool and states a failure reports one.
+const ERROR_LEVELS: [&str; 7] = ["error", "err", "fatal", "critical", "crit", "severe", "e"];
+
+/// The maximum length of the name that some hosts write before a message, as in `ools: Found 3 tools`.
+const MAX_TAG_BYTES: usize = 40;
 
 /// The phrases that follow `Tool 'x' `, with their outcomes.
 const TOOL_VERBS: [(&str, HostOutcome); 12] = [
@@ -87,15 +116,64 @@ const TOOL_VERBS: [(&str, HostOutcome); 12] = [
 impl<'t> HostMessage<'t> {
     /// Reads the message of a line whose prefix was already read.
     pub(crate) fn read(prefix: &Prefix<'_>, text: &'t str) -> Option<Self> {
-        let text = text.trim();
+        let text = text.trim_start_matches(['>', '•', '✗', '✘', '×', '❌', ' ']).trim();
         let text = text.strip_prefix("Error: ").filter(|rest| rest.starts_with("Tool ")).unwrap_or(text);
-        read_tool(text).or_else(|| read_server_start(text)).or_else(|| read_panic(text)).or_else(|| {
-            let (_, outcome, _) = OPENINGS.iter().find(|(opening, _, needs_prefix)| {
-                text.starts_with(opening) && (!needs_prefix || prefix.parts > 0)
-            })?;
-            Some(Self { outcome: *outcome, operation: None, service: None, duration_ms: None, message: text })
-        })
+        read_tool(text)
+            .or_else(|| read_server_start(text))
+            .or_else(|| read_panic(text))
+            .or_else(|| Self::read_opening(prefix, text))
+            .or_else(|| Self::read_opening(prefix, after_tag(text)?))
+            .or_else(|| Self::read_phrase(text))
     }
+
+    fn read_opening(prefix: &Prefix<'_>, text: &'t str) -> Option<Self> {
+        let (_, outcome, _) = OPENINGS.iter().find(|(opening, _, needs_prefix)| {
+            text.starts_with(opening) && (!needs_prefix || prefix.parts > 0)
+        })?;
+        let operation = (*outcome == HostOutcome::Worked).then(|| quoted(text)).flatten();
+        Some(Self { outcome: *outcome, operation, service: None, duration_ms: None, message: text })
+    }
+
+    fn read_phrase(text: &'t str) -> Option<Self> {
+        let is_said = PHRASES.iter().any(|phrase| text.contains(phrase));
+        is_said.then(|| Self::failed(text))
+    }
+
+    /// Returns a failure whose message is the text.
+    pub(crate) fn failed(text: &'t str) -> Self {
+        Self {
+            outcome: HostOutcome::Failed,
+            operation: None,
+            service: None,
+            duration_ms: None,
+            message: text,
+        }
+    }
+
+    /// Returns true if a line is at an error level and mentions MCP or a tool, so that a text in it which states a
+    /// failure reports a failed call or a failed server.
+    pub(crate) fn may_report(prefix: &Prefix<'_>, line: &str) -> bool {
+        const TOPICS: [&str; 5] = ["mcp", "MCP", "Mcp", "tool", "context_server"];
+        prefix.level.is_some_and(|level| ERROR_LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known)))
+            && TOPICS.iter().any(|topic| line.contains(topic))
+    }
+}
+
+/// Returns the message after the name of a logger that is one word: `maps: Failed to reload client`.
+fn after_tag(text: &str) -> Option<&str> {
+    let (tag, rest) = text.split_once(": ")?;
+    let is_tag = !tag.is_empty()
+        && tag.len() <= MAX_TAG_BYTES
+        && tag
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@' | b'/'));
+    is_tag.then_some(rest)
+}
+
+/// Returns the first name in quotes.
+fn quoted(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('\'')?;
+    rest.split_once('\'').map(|(name, _)| name)
 }
 
 /// Reads `Tool 'x' failed after 3s: MCP error -32000: Connection closed`.

@@ -63,6 +63,7 @@ impl<'t> Prefix<'t> {
             _ => self
                 .read_stream(text)
                 .or_else(|| self.read_syslog(text))
+                .or_else(|| self.read_glog(text))
                 .or_else(|| self.read_level(text))
                 .or_else(|| self.read_server(text))
                 .or_else(|| self.read_compose(text))
@@ -96,7 +97,8 @@ impl<'t> Prefix<'t> {
                 let is_name = words.contains(|c: char| c.is_ascii_alphabetic()) && !words.contains(' ');
                 let is_number = words.bytes().all(|byte| byte.is_ascii_digit());
                 is_ours |= is_name || is_number || words == "server stderr";
-                self.service = self.service.or(Some(words).filter(|_| is_name));
+                let names_server = is_name && !words.eq_ignore_ascii_case("mcp");
+                self.service = self.service.or(Some(words).filter(|_| names_server));
                 break;
             };
             is_ours = true;
@@ -122,7 +124,9 @@ impl<'t> Prefix<'t> {
         let is_word = word.bytes().any(|byte| byte.is_ascii_lowercase());
         let ends = rest.is_empty() || rest.starts_with([' ', '\t', ':', ']', '|']);
         let is_sentence = self.parts == 0 || word.starts_with(|c: char| c.is_ascii_uppercase());
-        let opens_message = is_word && (rest.starts_with(':') || is_sentence && rest.starts_with(' '));
+        let opens_message = is_word
+            && (rest.starts_with(':') && (self.time.is_none() || is_sentence)
+                || is_sentence && rest.starts_with(' '));
         (is_level && ends && !opens_message && self.level.is_none()).then(|| {
             self.level = self.level.or(Some(word));
             rest
@@ -150,15 +154,34 @@ impl<'t> Prefix<'t> {
         Some(rest)
     }
 
-    /// Reads `MCP server "weather": `.
+    /// Reads `E0520 13:46:29.975004 78921 server.go:70] `, as Go programs write it. It has no year, so the time is not
+    /// used.
+    fn read_glog(&mut self, text: &'t str) -> Option<&'t str> {
+        const MAX_HEAD_BYTES: usize = 80;
+        let (head, rest) = text.split_once("] ").filter(|(head, _)| head.len() <= MAX_HEAD_BYTES)?;
+        let (day, after) = head.split_once(' ')?;
+        let (level, digits) = day.split_at_checked(1)?;
+        let is_head = matches!(level, "E" | "W" | "I" | "F")
+            && digits.len() == 4
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && after.matches(':').count() >= 3;
+        is_head.then(|| {
+            self.level = self.level.or(Some(level));
+            rest
+        })
+    }
+
+    /// Reads `MCP server "weather": ` and `MCP server "weather" `.
     fn read_server(&mut self, text: &'t str) -> Option<&'t str> {
         let rest =
             ["MCP server ", "mcp server ", "MCP Server "].iter().find_map(|lead| text.strip_prefix(lead))?;
         let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '`'))?;
         let (name, rest) = rest[1..].split_once(quote)?;
-        let rest = rest.strip_prefix(':').filter(|_| name.len() <= MAX_NAME_BYTES)?;
-        self.service = Some(name);
-        Some(rest)
+        let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix(' '))?;
+        (name.len() <= MAX_NAME_BYTES).then(|| {
+            self.service = Some(name);
+            rest
+        })
     }
 
     /// Reads `weather-1  | `, as docker compose writes it.

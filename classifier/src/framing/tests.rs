@@ -53,6 +53,7 @@ fn a_message_is_no_prefix() {
 fn json_starts_where_it_looks_like_json() {
     assert_eq!(split_json(r#"a {b} [c] {"d":1} e"#), Some(("a {b} [c] ", r#"{"d":1}"#)));
     assert_eq!(split_json(r#"got [{"d":1}]"#), Some(("got ", r#"[{"d":1}]"#)));
+    assert_eq!(split_json(r#"got {"d":"}"} { meta: none }"#), Some(("got ", r#"{"d":"}"}"#)));
     assert_eq!(split_json(r#"{"d":1}"#), None);
     assert_eq!(split_json("nothing {0} here"), None);
     assert_eq!(json_candidates(&"{\"} ".repeat(100)).count(), MAX_JSON_STARTS);

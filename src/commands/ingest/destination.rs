@@ -67,6 +67,9 @@ pub(super) struct Delivery {
     has_responded: AtomicBool,
 }
 
+/// The number of attempts that are made for a chunk in any case: on a busy machine one may take longer than the wait.
+const MIN_ATTEMPTS: usize = 3;
+
 impl Delivery {
     pub(super) fn new(destination: Destination, defaults: Defaults, give_up_after: Duration) -> Self {
         let give_up_after = match &destination {
@@ -91,7 +94,9 @@ impl Delivery {
     ) -> Result<IngestResponse, DeliveryError> {
         let began = Instant::now();
         let mut has_content_key = false;
+        let mut attempts = 0;
         loop {
+            attempts += 1;
             let (after, reason) = match self.try_once(body.clone(), &key).await {
                 Ok(answer) => {
                     self.record_success();
@@ -119,7 +124,7 @@ impl Delivery {
                     (after, reason)
                 }
             };
-            if self.idle_since(began) >= self.give_up_after {
+            if attempts >= MIN_ATTEMPTS && self.idle_since(began) >= self.give_up_after {
                 let reason = self.operator_reason().unwrap_or(reason);
                 let reason = format!("nothing was taken for {} s: {reason}", self.give_up_after.as_secs());
                 return Err(DeliveryError::Permanent { reason });

@@ -266,3 +266,34 @@ fn a_task_is_pending_until_it_ends() {
         (r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#, "? not_a_reply"),
     ]);
 }
+
+#[test]
+fn vendors_have_shapes_of_their_own() {
+    check_unflagged(&[
+        (r#"{"detail":{"error":"This exceeds the usage limit of your plan"}}"#, "RATE_LIMIT hidden"),
+        (
+            r#"{"name":"UNPROCESSABLE_ENTITY","message":"Not possible.","debug_id":"7","details":[{"issue":"X"}]}"#,
+            "VALIDATION hidden",
+        ),
+        (r#"{"cod":"404","message":"town not found"}"#, "NOT_FOUND hidden"),
+        (r#"{"result":false,"code":77,"message":"Request rejected by rate limit"}"#, "RATE_LIMIT hidden"),
+        (
+            r#"{"status":404,"message":"Shop 'a' not found","results":{"message":"Shop 'a' not found","type":"Exception"},"duration":0}"#,
+            "NOT_FOUND hidden",
+        ),
+        (r#"{"status":404,"message":"of the page","results":[{"a":1}]}"#, "ok"),
+        (r#"{"error":"","message":"","success":true}"#, "ok"),
+        (r#"{"success":true,"error":{}}"#, "ok"),
+        (r#"{"data":{"errors":{"nodes":[{"message":"timeout"}]}},"errors":[]}"#, "ok"),
+    ]);
+    check_outcomes(&[
+        (r#"{"code":9,"error":{"log_id":"7"},"msg":"Invalid access token"}"#, "PERMISSION"),
+        (r#"{"errorMessage":"Failed to connect: connection refused","errorDetails":{}}"#, "INTERNAL"),
+        (r#"{"@l":"Error","@x":"System.TimeoutException: no answer","ToolName":"route"}"#, "INTERNAL"),
+        (r#"{"type":"error","message":"Reconnecting... 2/5 (stream disconnected)"}"#, "? not_a_reply"),
+        (
+            r#"{"level":"warn","msg":"request failed, will retry","error":"connection refused"}"#,
+            "? not_a_reply",
+        ),
+    ]);
+}

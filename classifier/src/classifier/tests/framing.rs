@@ -107,6 +107,50 @@ fn hosts_write_lines_without_json() {
     ]);
 }
 
+/// Desktop hosts, editors and gateways write failures of servers without JSON, with tags and marks of their own.
+#[test]
+fn other_hosts_have_lines_of_their_own() {
+    check_outcomes(&[
+        (
+            &format!(
+                "2026-03-17T21:02:23.5Z [maps] [info] Message from server: {DENIED} {{ metadata: undefined }}"
+            ),
+            "PERMISSION",
+        ),
+        (
+            r#"2026-03-17T21:02:23Z [ERROR] MCP server "maps" Connection failed: spawn maps ENOENT"#,
+            "INTERNAL",
+        ),
+        ("2026-03-17 21:02:23.011 [error] lMCP: Client error for command spawn maps ENOENT", "INTERNAL"),
+        (
+            "2026-03-17 21:02:23.011 [error] maps: Failed to reload client: MCP error -32000: Connection closed",
+            "INTERNAL",
+        ),
+        ("2026-03-17 21:02:23.011 [info] maps: Successfully called tool 'list_failed_routes'", "ok"),
+        ("2026-03-17 21:02:23.011 [info] maps: Found 3 tools", "? not_json"),
+        (
+            "2026-03-17 21:02:23.011 [error] 401 status sending message to https://maps.example/mcp: Unauthorized",
+            "PERMISSION",
+        ),
+        ("proxy  | 2026-03-17 21:02:23 error: [MCP][maps] Transport error: SSE error: undefined", "INTERNAL"),
+        ("proxy  | 2026-03-17 21:02:23 info: [MCP][maps] ✓ Initialized", "? not_json"),
+        (
+            "2026-03-17T21:02:23Z ERROR [context_server::client] Failed to read the reply: request timed out",
+            "INTERNAL",
+        ),
+        ("2026-03-17T21:02:23Z ERROR [disk::cleaner] Failed to remove a file", "? not_json"),
+        ("  > Can't start maps: failed to connect: EOF", "INTERNAL"),
+        (
+            "E0317 21:02:23.975004 7 server.go:70] mcp tool call failed: MCP error -32603: permission denied",
+            "PERMISSION",
+        ),
+        (
+            r#"WARN  server unavailable { key: "maps", error: "MCP error -32000: Connection closed" }"#,
+            "INTERNAL",
+        ),
+    ]);
+}
+
 #[test]
 fn fields_after_a_prefix_and_some_words() {
     check_outcomes(&[

@@ -236,3 +236,45 @@ fn deep_and_large_transcripts_are_survived() {
     );
     assert_eq!(outcomes(&wide).len(), 9_000);
 }
+
+#[test]
+fn frameworks_and_editors_mark_failures_in_their_own_way() {
+    check_outcomes(&[
+        (
+            r#"{"type":"gemini","toolCalls":[{"id":"c1","name":"read_page","args":{},"status":"error","result":[{"functionResponse":{"id":"c1","name":"read_page","response":{"error":"Page 7 not found"}}}]}]}"#,
+            "NOT_FOUND",
+        ),
+        (
+            r#"{"kind":"request","parts":[{"part_kind":"retry-prompt","tool_name":"route","tool_call_id":"c2","content":[{"type":"missing","loc":["to"],"msg":"Field required","input":{}}]}]}"#,
+            "VALIDATION",
+        ),
+        (
+            r#"{"kind":"request","parts":[{"part_kind":"tool-return","tool_name":"route","tool_call_id":"c2","content":"by train"}]}"#,
+            "ok",
+        ),
+        (
+            r#"{"type":"ToolCallExecutionEvent","source":"a","content":[{"call_id":"c3","name":"route","is_error":true,"content":"Client error '403 Forbidden'"}]}"#,
+            "PERMISSION",
+        ),
+        (
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c4","output":"{\"output\":\"bash: yak: command not found\",\"metadata\":{\"exit_code\":127}}"}}"#,
+            "NOT_FOUND hidden",
+        ),
+        (
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c4","output":"{\"output\":\"error.log\",\"metadata\":{\"exit_code\":0}}"}}"#,
+            "ok",
+        ),
+        (
+            r#"{"type":"tool","callID":"c5","tool":"bash","state":{"status":"completed","output":"'yak' is not recognized as an internal or external command","metadata":{"exit":1}}}"#,
+            "NOT_FOUND hidden",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"text","text":"[use_mcp_tool for 'maps'] Result:"},{"type":"text","text":"Error executing MCP tool:\nPermission denied for route"}]}"#,
+            "PERMISSION hidden",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"text","text":"[use_mcp_tool for 'maps'] Result:\nby train"}]}"#,
+            "ok",
+        ),
+    ]);
+}

@@ -88,6 +88,7 @@ const SLOTS: [(Slot, &[&str]); SLOT_COUNT] = [
             "ошибка",
             "错误",
             "エラー",
+            "@x",
         ],
     ),
     (
@@ -110,6 +111,8 @@ const SLOTS: [(Slot, &[&str]); SLOT_COUNT] = [
             "ErrorMessage",
             "failure_message",
             "mensaje_error",
+            "original_error",
+            "originalError",
         ],
     ),
     (Slot::Errors, &["errors", "errorMessages", "error_messages", "Errors", "errores", "erreurs", "erros"]),
@@ -128,6 +131,8 @@ const SLOTS: [(Slot, &[&str]); SLOT_COUNT] = [
             "消息",
             "メッセージ",
             "faultstring",
+            "@m",
+            "@mt",
         ],
     ),
     (Slot::Detail, &["detail", "details", "description", "Detail", "detalle", "reason", "cause"]),
@@ -136,7 +141,16 @@ const SLOTS: [(Slot, &[&str]); SLOT_COUNT] = [
     (Slot::Status, &["status", "Status", "estado", "statut", "result"]),
     (
         Slot::HttpStatus,
-        &["statusCode", "status_code", "http_status", "httpStatus", "http_code", "httpCode", "StatusCode"],
+        &[
+            "statusCode",
+            "status_code",
+            "http_status",
+            "httpStatus",
+            "http_code",
+            "httpCode",
+            "StatusCode",
+            "cod",
+        ],
     ),
     (
         Slot::Code,
@@ -256,6 +270,11 @@ const COMPANIONS: &[&str] = &[
     "provider",
     "model",
     "url_for_help",
+    "code_name",
+    "debug_id",
+    "errorDetails",
+    "@t",
+    "@l",
 ];
 
 const RECORD_KEYS: &[&str] = &[
@@ -370,6 +389,8 @@ impl<'t> ShapeFields<'t> {
                     }
                 }
                 Some((KeyMeaning::Companion, _)) => {}
+                // An object under `results` repeats the error; a list of them is data.
+                Some((KeyMeaning::Record, _)) if key == "results" && value.is_object() => {}
                 Some((KeyMeaning::Record, _)) => fields.record += 1,
                 None => fields.unknown += 1,
             }

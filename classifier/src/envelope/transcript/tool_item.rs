@@ -90,7 +90,8 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-const STATUS_WORDS: [(&str, Verdict); 29] = [
+const STATUS_WORDS: [(&str, Verdict); 30] = [
+    ("retry-prompt", Verdict::Failed),
     ("failed", Verdict::Failed),
     ("error", Verdict::Failed),
     ("failure", Verdict::Failed),
@@ -136,7 +137,7 @@ impl<'t> ToolItem<'t> {
     /// Recognizes an item by its type, its role, or its only key.
     pub(super) fn read(item: Json<'t>) -> Option<Self> {
         if item.get("type").is_none()
-            && let Some(part) = Self::read_named_part(item)
+            && let Some(part) = Self::read_named_part(item).or_else(|| Self::read_untyped(item))
         {
             return Some(part);
         }
@@ -180,6 +181,30 @@ impl<'t> ToolItem<'t> {
         let (inner, role) = PARTS.iter().find_map(|(key, role)| Some((item.get(key)?, *role)))?;
         let response = inner.get("response").filter(|response| response.is_object());
         inner.is_object().then(|| Self { state: response, ..Self::new(inner, role, None) })
+    }
+
+    /// Reads an item without a type: a part of Pydantic AI, a tool call of Gemini CLI, or a result that has the id of
+    /// its call and a flag.
+    fn read_untyped(item: Json<'t>) -> Option<Self> {
+        if let Some(kind) = item.get("part_kind").and_then(Json::as_str) {
+            return match kind {
+                "tool-call" => Some(Self::new(item, ItemRole::Use, None)),
+                "tool-return" => Some(Self::new(item, ItemRole::Result, None)),
+                "retry-prompt" if item.get("tool_name").is_some() => {
+                    Some(Self::new(item, ItemRole::Result, None))
+                }
+                _ => None,
+            };
+        }
+        let has = |key| item.get(key).is_some();
+        if has("args") && has("name") && has("status") && has("result") {
+            let response = item.get("result")?.items().next()?.path("functionResponse.response");
+            return Some(Self { state: response, ..Self::new(item, ItemRole::Result, None) });
+        }
+        let is_flagged =
+            ["is_error", "isError"].iter().any(|key| item.get(key).and_then(Json::as_bool).is_some());
+        let has_id = ID_KEYS[..7].iter().any(|key| has(key));
+        (is_flagged && has_id && has("content")).then(|| Self::new(item, ItemRole::Result, None))
     }
 
     /// Reads a tool call of Cursor:
@@ -271,6 +296,7 @@ impl<'t> ToolItem<'t> {
         let output = self.output().filter(|output| output.is_object());
         let words = [
             self.item.get("type"),
+            self.item.get("part_kind"),
             self.item.get("status"),
             self.item.get("state"),
             self.state.and_then(|state| state.get("status")),
@@ -292,9 +318,13 @@ impl<'t> ToolItem<'t> {
 
     /// Reports whether a program exited with a code other than zero.
     pub(super) fn exit_failed(&self) -> bool {
-        let in_details = ["details", "metadata"].iter().find_map(|key| self.item.get(key));
+        let details = |object: Json<'t>| ["details", "metadata"].iter().find_map(|key| object.get(key));
+        let in_details = details(self.item).or_else(|| details(self.state?));
         let of = |object: Json<'t>| object.get("exit_code").or_else(|| object.get("exitCode"));
-        of(self.item).or_else(|| of(in_details?)).and_then(Json::as_i64).is_some_and(|code| code != 0)
+        of(self.item)
+            .or_else(|| of(in_details?).or_else(|| in_details?.get("exit")))
+            .and_then(Json::as_i64)
+            .is_some_and(|code| code != 0)
     }
 
     pub(super) fn duration_ms(&self) -> Option<f64> {
