@@ -193,6 +193,7 @@ impl<I: IngestPipeline> IngestService<I> {
                 defaults,
                 idempotency_key,
                 position: None,
+                stream: None,
                 permits: room,
             },
         ))
