@@ -5,9 +5,10 @@ mod tls;
 pub(crate) use tls::ClientTlsArgs;
 
 use anyhow::Context;
+use auth::Scope;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Request, Uri};
+use http::{HeaderValue, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -124,6 +125,24 @@ pub(crate) struct ErrorBody {
 pub(crate) struct ErrorPosition {
     pub(crate) line: u64,
     pub(crate) column: u64,
+}
+
+/// Returns what to do about a response that denies access: the variables from which every command reads its token.
+pub(crate) fn token_remedy(status: StatusCode, scope: Scope) -> Option<String> {
+    let is_sent = authorization().is_ok_and(|authorization| authorization.is_some());
+    match status {
+        StatusCode::UNAUTHORIZED if is_sent => Some(format!(
+            "check the token in FAULTLINE_TOKEN or in the file FAULTLINE_TOKEN_FILE: it must have the scope {scope}"
+        )),
+        StatusCode::UNAUTHORIZED => Some(format!(
+            "put a token with the scope {scope} into FAULTLINE_TOKEN, or its file into FAULTLINE_TOKEN_FILE; \
+             `faultline token new --scope {scope}` makes one"
+        )),
+        StatusCode::FORBIDDEN if is_sent => {
+            Some(format!("put a token with the scope {scope} into FAULTLINE_TOKEN or FAULTLINE_TOKEN_FILE"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the message if no server is there, or one whose certificate is not trusted.

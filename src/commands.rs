@@ -33,7 +33,7 @@ mod tail;
 #[cfg(feature = "server")]
 mod token;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 #[cfg(not(feature = "server"))]
@@ -71,6 +71,38 @@ Colours and lines are drawn only on a terminal; NO_COLOR turns colours off.";
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Returns the command line for parsing and for its help. The paragraphs below the flags are one line each, so that they
+/// are wrapped once, at the width of the terminal.
+pub(crate) fn command_line() -> clap::Command {
+    join_paragraphs(Cli::command())
+}
+
+/// Joins the lines of paragraphs in the text below the flags, here and in all subcommands.
+fn join_paragraphs(command: clap::Command) -> clap::Command {
+    let below = command.get_after_help().map(ToString::to_string);
+    let command = command.mut_subcommands(join_paragraphs);
+    match below {
+        Some(below) => command.after_help(joined(&below)),
+        None => command,
+    }
+}
+
+/// Joins lines that continue a paragraph. Indented lines are examples and lists, and a line after a heading starts anew.
+fn joined(text: &str) -> String {
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+    let mut joined = String::with_capacity(text.len());
+    let mut previous = "";
+    for line in text.lines() {
+        let continues = is_prose(previous) && is_prose(line) && !previous.ends_with(':');
+        if !joined.is_empty() {
+            joined.push(if continues { ' ' } else { '\n' });
+        }
+        joined.push_str(line);
+        previous = line;
+    }
+    joined
 }
 
 /// A subcommand with its arguments.

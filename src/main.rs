@@ -54,5 +54,6 @@ fn parse_command() -> anyhow::Result<Command> {
 /// Parses the command line.
 #[cfg(not(feature = "server"))]
 fn parse_command() -> anyhow::Result<Command> {
-    Ok(<commands::Cli as clap::Parser>::try_parse()?.command)
+    let matches = commands::command_line().try_get_matches()?;
+    Ok(<commands::Cli as clap::FromArgMatches>::from_arg_matches(&matches)?.command)
 }

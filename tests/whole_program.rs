@@ -21,6 +21,7 @@ mod whole_program {
     mod deploy;
     mod durability;
     mod example_log;
+    mod examples;
     mod field;
     mod files;
     mod flight;

@@ -179,7 +179,7 @@ impl Classifier {
             _ => parse_logfmt(record, parser, unescaped, search),
         };
         match searched {
-            Err(reason @ UnrecognizedReason::NotJson { .. }) => {
+            Err(reason @ (UnrecognizedReason::NotJson { .. } | UnrecognizedReason::PlainText)) => {
                 search_line(record, &mut finder, parsers, reason)
             }
             searched => searched,
@@ -197,9 +197,16 @@ fn search_line<S: Sink>(
 ) -> Result<(), UnrecognizedReason> {
     let text = std::str::from_utf8(record).map_err(|_| UnrecognizedReason::InvalidUtf8)?;
     finder.search_line(text, &Scope::EMPTY, parsers).map_err(|other| match other {
+        UnrecognizedReason::NoEnvelope if is_bracketed_text(record) => UnrecognizedReason::PlainText,
         UnrecognizedReason::NoEnvelope => reason,
         other => other,
     })
+}
+
+/// Returns true for a line such as `[INFO] started`, which starts like a JSON array and is none.
+fn is_bracketed_text(record: &[u8]) -> bool {
+    let rest = record.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    rest.and_then(<[u8]>::first).is_some_and(|first| first.is_ascii_uppercase())
 }
 
 /// Strips the byte-order mark and surrounding white space.
@@ -221,9 +228,11 @@ fn parse_logfmt(
     let read = parser.build_object(|object| logfmt::parse(text, unescaped, object), search);
     // A bare number or word is valid JSON, but never an envelope.
     let is_scalar = || matches!(text, "null" | "true" | "false") || text.parse::<f64>().is_ok();
-    read.ok_or_else(|| {
-        if is_scalar() { UnrecognizedReason::NoEnvelope } else { UnrecognizedReason::NotJson { at: 0 } }
-    })
+    read.ok_or_else(
+        || {
+            if is_scalar() { UnrecognizedReason::NoEnvelope } else { UnrecognizedReason::PlainText }
+        },
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::fmt;
 /// message states a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnrecognizedReason {
-    /// The record is neither JSON nor logfmt.
+    /// The record is text that does not start like JSON, is not logfmt, and has no message around a reply.
+    PlainText,
+    /// The record starts like JSON, but is not valid.
     NotJson {
         /// The position at which the parser stopped, in bytes from the start of the document.
         at: usize,
@@ -34,7 +36,7 @@ impl UnrecognizedReason {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::NotJson { .. } => "not_json",
+            Self::PlainText | Self::NotJson { .. } => "not_json",
             Self::InvalidUtf8 => "invalid_utf8",
             Self::TooLong => "too_long",
             Self::TooDeep => "too_deep",
@@ -50,17 +52,21 @@ impl UnrecognizedReason {
     /// nothing to classify.
     #[must_use]
     pub const fn is_unreadable(self) -> bool {
-        matches!(self, Self::NotJson { .. } | Self::InvalidUtf8 | Self::TooLong | Self::TooDeep)
+        matches!(
+            self,
+            Self::PlainText | Self::NotJson { .. } | Self::InvalidUtf8 | Self::TooLong | Self::TooDeep
+        )
     }
 }
 
 impl fmt::Display for UnrecognizedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::PlainText => f.write_str(
+                "Plain log lines are not read; log each reply as one JSON object or logfmt line (docs/instrument.md)",
+            ),
             // The parser does not report where a document was cut off.
-            Self::NotJson { at: 0 } => {
-                f.write_str("neither JSON nor logfmt, or cut short; write one JSON object a line")
-            }
+            Self::NotJson { at: 0 } => f.write_str("JSON that was cut short; write one whole JSON object a line"),
             Self::NotJson { at } => {
                 write!(f, "not JSON from byte {at} on; write one JSON object a line")
             }

@@ -3,7 +3,8 @@
 //!
 //! A reply names neither the tool nor the start time of the call; its request does. The caller owns one
 //! [`RequestTracker`] for each stream (a file, a pipe, the body of one HTTP request) and passes it to
-//! [`Classifier::classify_stream`](crate::Classifier::classify_stream).
+//! [`Classifier::classify_stream`](crate::Classifier::classify_stream). A caller that reads a stream in pieces and may have
+//! to read a piece again calls [`RequestTracker::begin`] before each piece and [`RequestTracker::commit`] after it.
 //!
 //! Invariants: at most `capacity` entries are held, and the oldest are evicted first; there is no clock, so
 //! the same lines in the same order always give the same result.
@@ -80,6 +81,17 @@ impl TrackedKey {
     }
 }
 
+/// A change of a tracker, with what undoes it.
+#[derive(Debug)]
+enum Change {
+    /// An entry was added as the newest, in place of this one.
+    Inserted(TrackedKey, Option<(u64, TrackedCall)>),
+    /// The oldest entry was evicted; its call is `None` if it was removed before.
+    Evicted(TrackedKey, u64, Option<TrackedCall>),
+    /// An entry was removed.
+    Taken(TrackedKey, (u64, TrackedCall)),
+}
+
 /// The requests and calls of one stream whose outcome is still to come, and those that ended recently.
 #[derive(Debug)]
 pub struct RequestTracker {
@@ -88,6 +100,8 @@ pub struct RequestTracker {
     /// The entries in insertion order, with their numbers; a removed entry stays until it is the oldest.
     order: VecDeque<(TrackedKey, u64)>,
     next_number: u64,
+    /// The changes since the beginning of the piece; `None` if no piece was begun.
+    changes: Option<Vec<Change>>,
     /// A buffer for arguments while they are hashed.
     pub(crate) buffer: String,
 }
@@ -105,6 +119,7 @@ impl RequestTracker {
             entries: HashMap::default(),
             order: VecDeque::new(),
             next_number: 0,
+            changes: None,
             buffer: String::new(),
         }
     }
@@ -128,14 +143,47 @@ impl RequestTracker {
         }
         while self.order.len() >= self.capacity {
             let Some((oldest, number)) = self.order.pop_front() else { break };
-            if self.entries.get(&oldest).is_some_and(|(current, _)| *current == number) {
-                self.entries.remove(&oldest);
+            let is_current = self.entries.get(&oldest).is_some_and(|(current, _)| *current == number);
+            let evicted = is_current.then(|| self.entries.remove(&oldest)).flatten();
+            if let Some(changes) = &mut self.changes {
+                changes.push(Change::Evicted(oldest, number, evicted.map(|(_, call)| call)));
             }
         }
         let number = self.next_number;
         self.next_number += 1;
-        self.entries.insert(key, (number, call));
+        let previous = self.entries.insert(key, (number, call));
         self.order.push_back((key, number));
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Inserted(key, previous));
+        }
+    }
+
+    /// Begins a piece of the stream. What an earlier piece changed is undone unless it was committed.
+    pub fn begin(&mut self) {
+        for change in self.changes.take().into_iter().flatten().rev() {
+            match change {
+                Change::Inserted(key, previous) => {
+                    self.order.pop_back();
+                    match previous {
+                        Some(entry) => self.entries.insert(key, entry),
+                        None => self.entries.remove(&key),
+                    };
+                }
+                Change::Evicted(key, number, call) => {
+                    self.order.push_front((key, number));
+                    call.map(|call| self.entries.insert(key, (number, call)));
+                }
+                Change::Taken(key, entry) => {
+                    self.entries.insert(key, entry);
+                }
+            }
+        }
+        self.changes = Some(Vec::new());
+    }
+
+    /// Keeps what was changed since [`begin`](Self::begin).
+    pub fn commit(&mut self) {
+        self.changes = None;
     }
 
     /// Returns the call of a key.
@@ -145,7 +193,11 @@ impl RequestTracker {
 
     /// Removes the call of a key and returns it.
     pub(crate) fn take(&mut self, key: TrackedKey) -> Option<TrackedCall> {
-        self.entries.remove(&key).map(|(_, call)| call)
+        let entry = self.entries.remove(&key)?;
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Taken(key, entry.clone()));
+        }
+        Some(entry.1)
     }
 }
 
@@ -174,6 +226,39 @@ mod tests {
         (0..5).for_each(|id| tracker.insert(key(id), call("x")));
         assert_eq!(tracker.len(), 3);
         assert!(tracker.get(key(1)).is_none() && tracker.get(key(2)).is_some());
+    }
+
+    /// Returns the operations of all entries, and the order of their eviction.
+    fn contents(tracker: &RequestTracker) -> (Vec<(i64, String)>, Vec<(TrackedKey, u64)>) {
+        let operation =
+            |id| tracker.get(key(id)).and_then(|call| call.operation.as_deref().map(str::to_owned));
+        let entries = (0..20).filter_map(|id| Some((id, operation(id)?))).collect();
+        (entries, tracker.order.iter().copied().collect())
+    }
+
+    #[test]
+    fn what_is_not_committed_is_undone() {
+        let mut tracker = RequestTracker::new(4);
+        (0..4).for_each(|id| tracker.insert(key(id), call("first")));
+        tracker.take(key(1));
+        let before = contents(&tracker);
+        for commits in [false, false, true] {
+            tracker.begin();
+            assert_eq!(contents(&tracker), before);
+            tracker.take(key(3));
+            tracker.insert(key(2), call("again"));
+            (4..10).for_each(|id| tracker.insert(key(id), call("second")));
+            tracker.take(key(9));
+            tracker.insert(key(9), call("third"));
+            assert_ne!(contents(&tracker), before);
+            if commits {
+                tracker.commit();
+            }
+        }
+        let after = contents(&tracker);
+        tracker.begin();
+        assert_eq!(contents(&tracker), after);
+        assert_eq!(after.0.last(), Some(&(9, "third".to_owned())));
     }
 
     #[test]

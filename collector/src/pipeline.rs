@@ -34,6 +34,7 @@ mod sample_limiter;
 mod self_tracing;
 mod shared;
 mod span_reports;
+mod stream_state;
 mod traffic;
 mod worker;
 
@@ -45,6 +46,7 @@ pub use request::{
 pub use restore::RestoredState;
 pub use self_tracing::TARGET as SELF_TRACING_TARGET;
 pub use shared::Clock;
+pub use stream_state::StreamState;
 
 use crate::budget::Budgets;
 use crate::counters::Counters;

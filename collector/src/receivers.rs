@@ -118,7 +118,7 @@ fn refusal_of(denial: &Denial) -> Rejection {
         _ if denial.is_unauthenticated() => RejectionReason::Unauthenticated,
         _ => RejectionReason::Forbidden,
     };
-    Rejection::new(reason, denial.to_string())
+    Rejection::new(reason, denial.to_string()).with_remedy(denial.remedy())
 }
 
 /// A request whose head was checked and whose body was not read yet.
@@ -193,6 +193,7 @@ impl<I: IngestPipeline> IngestService<I> {
                 defaults,
                 idempotency_key,
                 position: None,
+                stream: None,
                 permits: room,
             },
         ))

@@ -1,8 +1,9 @@
-//! Rejections of requests: one closed table that gives every reason its name, its status codes and its remedy.
+//! Rejections of requests: one closed table that gives every reason its name, its status codes and its usual remedy.
 //!
 //! Receivers turn a [`Rejection`] into a response of their protocol; no other code writes a status. Each rejection is
 //! counted by the name of its reason.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,25 +16,40 @@ pub struct Rejection {
     pub detail: String,
     /// The time after which to retry, if a retry can help.
     pub retry_after: Option<Duration>,
+    /// A more precise remedy than the usual one of the reason.
+    pub remedy: Option<Cow<'static, str>>,
 }
 
 impl Rejection {
     /// Creates a rejection that a retry cannot change.
     #[must_use]
     pub fn new(reason: RejectionReason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), retry_after: None }
+        Self { reason, detail: detail.into(), retry_after: None, remedy: None }
     }
 
     /// Creates a rejection that a retry may change.
     #[must_use]
     pub fn retryable(reason: RejectionReason, detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self { reason, detail: detail.into(), retry_after: Some(retry_after) }
+        Self { retry_after: Some(retry_after), ..Self::new(reason, detail) }
+    }
+
+    /// Replaces the usual remedy of the reason.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Returns what the sender or operator can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &str {
+        self.remedy.as_deref().unwrap_or(self.reason.remedy())
     }
 }
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.detail, self.reason.remedy())
+        write!(f, "{}; {}", self.detail, self.remedy())
     }
 }
 
@@ -123,17 +139,17 @@ impl RejectionReason {
                 ("bad_compression", 400, 3, "send whole gzip or zstd data, or none and no Content-Encoding")
             }
             Self::BadParameter => ("bad_parameter", 400, 3, "correct or leave out the parameter"),
-            Self::NotFound => ("not_found", 404, 12, "use /v1/envelopes, /v1/traces or /v1/logs"),
-            Self::WrongMethod => ("wrong_method", 405, 12, "use POST"),
-            Self::Unauthenticated => {
-                ("unauthenticated", 401, 16, "send Authorization: Bearer with a token of the scope ingest")
+            Self::NotFound => {
+                ("not_found", 404, 12, "use /v1/envelopes, /v1/traces, /v1/logs or /v1/metrics")
             }
-            Self::Forbidden => (
-                "forbidden",
-                403,
-                7,
-                "use a token of the scope ingest, and name this server by its address or as localhost",
+            Self::WrongMethod => ("wrong_method", 405, 12, "use POST"),
+            Self::Unauthenticated => (
+                "unauthenticated",
+                401,
+                16,
+                "send Authorization: Bearer TOKEN, with a token that has the scope ingest",
             ),
+            Self::Forbidden => ("forbidden", 403, 7, "use a token that has the scope ingest"),
             Self::CrossSite => ("cross_site", 403, 7, auth::CROSS_SITE_REMEDY),
             Self::KeyReused => (
                 "key_reused",
@@ -183,7 +199,7 @@ impl RejectionReason {
         self.row().2
     }
 
-    /// Returns what the sender or operator can do about it.
+    /// Returns what the sender or operator usually can do about it.
     #[must_use]
     pub const fn remedy(self) -> &'static str {
         self.row().3

@@ -231,7 +231,9 @@ fn from_plan_error(message: String) -> QueryError {
     let table = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let Some(table) = table else {
         let is_unknown = message.starts_with("Invalid function") || message.contains("not found");
-        return QueryError::new(if is_unknown { Kind::Unknown } else { Kind::Invalid }, message);
+        let hint = function_hint(&message).or_else(|| boolean_hint(&message));
+        let error = QueryError::new(if is_unknown { Kind::Unknown } else { Kind::Invalid }, message);
+        return QueryError { hint: hint.map(str::to_owned), ..error };
     };
     let name = table.rsplit('.').next().unwrap_or(table);
     let unknown = QueryError::new(Kind::Unknown, format!("there is no table '{name}'"));
@@ -239,6 +241,44 @@ fn from_plan_error(message: String) -> QueryError {
         Some(closest) => unknown.hint(format!("did you mean '{closest}'?")),
         None => unknown.hint("run SHOW TABLES to list the tables and views"),
     }
+}
+
+/// Functions of other databases that read JSON.
+const JSON_FUNCTIONS: [&str; 10] = [
+    "json_extract",
+    "json_extract_string",
+    "json_extract_scalar",
+    "json_extract_path",
+    "json_extract_path_text",
+    "json_value",
+    "json_query",
+    "jsonb_extract_path_text",
+    "jsonextractstring",
+    "get_json_object",
+];
+
+/// Returns the hint for a function of another database that reads JSON.
+fn function_hint(message: &str) -> Option<&'static str> {
+    let name = message.strip_prefix("Invalid function '")?.split('\'').next()?;
+    JSON_FUNCTIONS.contains(&name).then_some(
+        "use attributes->>'key' for a text and attributes->'key' for JSON; keys are plain names, as in \
+         attributes->'a'->>'b', not paths such as '$.a'",
+    )
+}
+
+/// Returns the hint for a comparison of a boolean with a value of another type.
+fn boolean_hint(message: &str) -> Option<&'static str> {
+    let is_comparison = [
+        "Cannot infer common argument type for comparison",
+        "Can not find compatible types to compare",
+        "There isn't a common type to coerce",
+    ]
+    .iter()
+    .any(|start| message.starts_with(start));
+    (is_comparison && message.contains("Boolean")).then_some(
+        "a boolean is compared with true or false, without quotes, or stands alone, as in WHERE hidden; a text such as \
+         attributes->>'key' is compared with 'true'",
+    )
 }
 
 /// Returns the known name that a misspelled name most likely stands for, if one is similar enough.
@@ -253,6 +293,23 @@ pub(crate) fn closest_name<'n>(name: &str, names: impl IntoIterator<Item = &'n s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_other_databases_call_differently_is_explained() {
+        let hint = |message: &str| from_plan_error(message.to_owned()).hint.unwrap_or_default();
+        assert!(hint("Invalid function 'json_extract'.").contains("attributes->>'key'"));
+        assert_eq!(hint("Invalid function 'coutn'."), "");
+        let comparison = "Cannot infer common argument type for comparison operation";
+        for text in [
+            format!("{comparison} Boolean = Utf8"),
+            format!("{comparison} Utf8View = Boolean"),
+            "Can not find compatible types to compare Boolean with [Utf8]".to_owned(),
+            "There isn't a common type to coerce Boolean and Utf8 in LIKE expression".to_owned(),
+        ] {
+            assert!(hint(&text).contains("WHERE hidden"), "{text}");
+        }
+        assert_eq!(hint(&format!("{comparison} Int64 = Utf8")), "");
+    }
 
     #[test]
     fn the_position_is_parsed_from_the_parser_message() {

@@ -61,7 +61,8 @@ Examples:
 
   curl -H 'Content-Type: application/x-ndjson' --data-binary @examples/app.ndjson \\
        http://127.0.0.1:4318/v1/envelopes
-  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 your-server
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf \\
+       your-server
   faultline dump --data-dir faultline-data
 
 Settings can be in a config file (faultline.toml, or --config). Environment variables override the

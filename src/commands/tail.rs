@@ -15,7 +15,7 @@ use crate::client::{ClientTlsArgs, ServerAddress};
 use crate::config::ConfigFileArg;
 use clap::ValueEnum;
 use connection::{Connection, Disconnect};
-use pretty::EventFormatter;
+use pretty::{EventFormatter, HIDDEN_MARK};
 use server_location::ServerLocation;
 use sse::Message;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ Examples:
 --where takes a condition like that of WHERE in SQL, over the columns of events; `faultline sql
 'DESCRIBE events'` lists them. An event must match filters of every kind, and any of several filters
 of one kind.
+
+On a terminal, ▒ marks a hidden failure: one in a reply that said success.
 
 If the server stops, tail waits until it is back, and shows the events that arrived meanwhile; a
 note says if some are missing. It finds a restarted server by its data directory, whatever its port.
@@ -91,7 +93,7 @@ pub(crate) struct Arguments {
 /// The output format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Time, severity, service, operation, code and message, in colours.
+    /// Time, severity, a mark for hidden failures, service, operation, code and message, in colours.
     Pretty,
     /// One JSON object for each event, as `faultline dump` prints them.
     Json,
@@ -165,7 +167,13 @@ impl Tail {
             Err(disconnect) => return Ok(disconnect),
         };
         let again = if was_connected { "connected again: " } else { "" };
-        self.print_note(&format!("{again}following {address}; Ctrl-C ends"));
+        let legend = match self.printer.format {
+            Format::Pretty if !was_connected => {
+                format!("; {HIDDEN_MARK} marks a failure in a reply that said success")
+            }
+            _ => String::new(),
+        };
+        self.print_note(&format!("{again}following {address}; Ctrl-C ends{legend}"));
         loop {
             match sse.next().await {
                 Ok(Message::Event { id, json }) => {

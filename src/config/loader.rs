@@ -4,8 +4,8 @@
 //! They get the same values there, from the same file and the same environment variables.
 
 use super::file::{CONFIG_FLAG, ConfigFile};
-use crate::commands::{Cli, Command};
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use crate::commands::{Cli, Command, command_line};
+use clap::{ArgMatches, FromArgMatches};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn flag_values(flags: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
 
 /// Parses the command line, with the environment and the config file as defaults.
 fn parse_command_line() -> anyhow::Result<ArgMatches> {
-    let matches = Cli::command().try_get_matches()?;
+    let matches = command_line().try_get_matches()?;
     let Some((name, flags)) = matches.subcommand().filter(|(_, flags)| uses_config_file(flags)) else {
         return Ok(matches);
     };
@@ -74,7 +74,7 @@ fn parse_command_line() -> anyhow::Result<ArgMatches> {
         Some(file) => ConfigFile::load(&file)?,
         None => ConfigFile::default(),
     };
-    Ok(config.apply_as_defaults(Cli::command(), name).try_get_matches()?)
+    Ok(config.apply_as_defaults(command_line(), name).try_get_matches()?)
 }
 
 /// Returns true when a command opens a data directory, except for `check` of a config file or of the defaults.

@@ -2,6 +2,7 @@
 //!
 //! Lines carry a number, so that the stored lines can be compared with the written ones.
 
+mod calls;
 mod rotated;
 mod stdin;
 mod unreadable;

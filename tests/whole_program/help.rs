@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+/// The pages whose examples need no running server.
 const PAGES: [&[&str]; 7] = [
     &["--help"],
     &["classify", "--help"],
@@ -14,6 +15,67 @@ const PAGES: [&[&str]; 7] = [
     &["dashboards", "--help"],
     &["completions", "--help"],
 ];
+
+/// The pages of all commands.
+const ALL_PAGES: [&[&str]; 18] = [
+    &["--help"],
+    &["backup", "--help"],
+    &["check", "--help"],
+    &["classify", "--help"],
+    &["codes", "--help"],
+    &["completions", "--help"],
+    &["dashboards", "--help"],
+    &["demo", "--help"],
+    &["dump", "--help"],
+    &["health", "--help"],
+    &["ingest", "--help"],
+    &["man", "--help"],
+    &["restore", "--help"],
+    &["serve", "--help"],
+    &["sql", "--help"],
+    &["tail", "--help"],
+    &["token", "--help"],
+    &["token", "new", "--help"],
+];
+
+/// Every command that the program lists has its pages in the list above.
+#[test]
+fn no_page_is_left_out() {
+    let help = faultline(&["--help"]).out;
+    let (_, commands) = help.split_once("Commands:\n").expect("commands");
+    let names = commands.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
+        line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split_whitespace().next()
+    });
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    assert!(names.len() > 10, "{help}");
+    for name in names {
+        assert!(ALL_PAGES.iter().any(|page| page[0] == name), "{name}");
+    }
+}
+
+/// Piped, at the default width and at that of a narrow terminal: no line is wider, and no line of a paragraph ends
+/// before the next word would not fit, as happens when text that was wrapped is wrapped again.
+#[test]
+fn paragraphs_are_wrapped_once() {
+    for page in ALL_PAGES {
+        for (columns, width) in [("", 100), ("80", 80)] {
+            let output = super::support::command(page).env("COLUMNS", columns).output().expect("it runs");
+            let help = String::from_utf8(output.stdout).expect("UTF-8");
+            let (_, below) = help.split_once("Examples:\n").unwrap_or(("", ""));
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+            for line in help.lines() {
+                // An example cannot be broken.
+                assert!(line.chars().count() <= width, "{page:?} at {width}: {line}");
+            }
+            let lines: Vec<&str> = below.lines().collect();
+            for pair in lines.windows(2).filter(|pair| is_prose(pair[0]) && is_prose(pair[1])) {
+                let next = pair[1].split(' ').next().unwrap_or_default();
+                let joined = pair[0].chars().count() + 1 + next.chars().count();
+                assert!(joined > width, "{page:?} at {width} wraps twice: {pair:?}");
+            }
+        }
+    }
+}
 
 /// Returns the files that the examples name.
 fn example_files() -> Folder {

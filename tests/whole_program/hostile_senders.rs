@@ -26,7 +26,7 @@ const REMEDIES: [(&str, &str); 11] = [
     ("bad_compression", "send whole gzip or zstd data, or none and no Content-Encoding"),
     ("bad_parameter", "correct or leave out the parameter"),
     ("busy", "retry after the given time"),
-    ("not_found", "use /v1/envelopes, /v1/traces or /v1/logs"),
+    ("not_found", "use /v1/envelopes, /v1/traces, /v1/logs or /v1/metrics"),
     ("too_large", "send smaller batches"),
     ("too_slow", "send the body without long pauses"),
     ("unreadable", "send what the content type says"),
@@ -35,6 +35,10 @@ const REMEDIES: [(&str, &str); 11] = [
     ("wrong_signal", "send traces, logs and metrics only"),
     ("wrong_type", "set Content-Type to a type that this path reads"),
 ];
+
+/// The remedy for a body of `/v1/envelopes` without a readable line.
+const NO_LINE_REMEDY: &str = "send one JSON object a line, as in: curl http://127.0.0.1:4318/v1/envelopes \
+                              -H 'Content-Type: application/x-ndjson' --data-binary @replies.ndjson";
 
 fn remedy(cause: &str) -> &'static str {
     REMEDIES.iter().find(|(word, _)| *word == cause).expect("a known cause").1

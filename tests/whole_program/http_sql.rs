@@ -133,6 +133,23 @@ fn mistakes_are_explained() {
     assert_eq!(error(&server, 400, "SELECT coutn(*) FROM events")["code"], "unknown_name");
     assert_eq!(error(&server, 400, "")["code"], "syntax");
     assert_eq!(error(&server, 422, &format!("SELECT '{}'", "x".repeat(300_000)))["code"], "statement_limit");
+    let found = error(&server, 400, "SELECT json_extract(attributes, '$.a') FROM events");
+    assert!(found["remedy"].as_str().unwrap().contains("attributes->>'key'"), "{found}");
+    for condition in ["hidden = 'true'", "hidden IN ('true')", "hidden LIKE 't%'", "attributes->>'a' = true"]
+    {
+        let found = error(&server, 400, &format!("SELECT * FROM events WHERE {condition}"));
+        assert!(found["remedy"].as_str().unwrap().contains("true or false"), "{condition}: {found}");
+    }
+    let empty = post(&server, &[], b" \n").is(400).json();
+    assert!(empty["error"]["message"].as_str().unwrap().contains("/api/v1/sql is empty"), "{empty}");
+    let example = "curl http://127.0.0.1:7070/api/v1/sql -d 'SELECT count(*) FROM events'";
+    assert!(empty["error"]["remedy"].as_str().unwrap().contains(example), "{empty}");
+    let got = super::server::ask(server.address("web"), "GET", "/api/v1/sql", &[], b"").expect("an answer");
+    let got = got.is(405).json();
+    assert!(got["error"]["remedy"].as_str().unwrap().contains(example), "{got}");
+    // The example works as it is: curl sends the type of a form.
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    post(&server, &form, b"SELECT count(*) FROM events").is(200);
     post(&server, &[], b"not json").is(400);
     post(&server, &[], br#"{"query":"SELECT 1","colour":"red"}"#).is(400);
     post(&server, &[("Accept", "image/png")], br#"{"query":"SELECT 1"}"#).is(400);

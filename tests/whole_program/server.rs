@@ -94,6 +94,14 @@ impl Server {
         Self { child, data_dir, log, endpoints: Value::Null }
     }
 
+    /// Takes over a server that a test has started with its own streams, and waits for it.
+    pub(crate) fn attach(child: Child, data_dir: PathBuf) -> Self {
+        let log = data_dir.join("serve.log");
+        let mut server = Self { child, data_dir, log, endpoints: Value::Null };
+        assert!(server.gets_ready(), "the server ended: {:?}", server.wait());
+        server
+    }
+
     /// Waits until it accepts requests. Returns false when it ended instead.
     pub(crate) fn gets_ready(&mut self) -> bool {
         let began = Instant::now();

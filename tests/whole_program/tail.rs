@@ -310,6 +310,23 @@ fn hostile_text_does_nothing_to_a_terminal() {
     json.is_silent();
 }
 
+/// Guarantee: a failure in a reply that said success is marked in the format for people, and no other; a note on stderr
+/// and the help page say what the mark means.
+#[test]
+fn hidden_failures_are_marked() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    server.post_lines(&lines(&[HIDDEN, OPEN])).is(200);
+    let data_dir = server.data_dir().to_str().expect("a path").to_owned();
+    let tail = Tail::start(&["--data-dir", &data_dir, "--format", "pretty"]);
+    tail.notes("▒ marks a failure in a reply that said success");
+    for line in [tail.line(), tail.line()] {
+        assert_eq!(line.contains('▒'), line.contains("Paused"), "{line}");
+    }
+    assert!(faultline(&["tail", "--help"]).out.contains("▒ marks a hidden failure"));
+    tail.interrupt();
+}
+
 /// Scenario: a terminal of sixty columns, with and without `NO_COLOR`.
 /// Guarantee: a line is as wide as the terminal, in colours that tell the severity, or in none.
 #[test]

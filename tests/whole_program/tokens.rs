@@ -88,6 +88,11 @@ fn every_route_asks_for_its_token() {
                 _ => &[401],
             };
             assert!(expected.contains(&answer.status), "{kind} at {path}: {answer:?}");
+            if kind == "other scope" {
+                let said = String::from_utf8_lossy(&answer.body);
+                assert!(said.contains("use a token that has the scope"), "{path}: {said}");
+                assert!(!said.contains("localhost"), "{path}: {said}");
+            }
             assert_eq!(
                 answer.header("www-authenticate"),
                 (answer.status == 401).then_some("Bearer"),
@@ -215,12 +220,22 @@ fn our_own_commands_bring_their_token() {
         (output.status.success(), said)
     };
     let (works, said) = run(&["ingest", "--to", &http, "--wait", "1", &log], "");
-    assert!(!works && said.contains("token"), "{said}");
+    assert!(!works && said.contains("with the scope ingest into FAULTLINE_TOKEN"), "{said}");
+    let (works, said) = run(&["ingest", "--to", &http, "--wait", "1", &log], &tokens.query);
+    assert!(!works && said.contains("does not have the scope ingest"), "{said}");
+    assert!(said.contains("FAULTLINE_TOKEN") && !said.contains("localhost"), "{said}");
     let (works, said) = run(&["ingest", "--to", &http, &log], &tokens.ingest);
     assert!(works, "{said}");
     let ask = ["sql", "--server", &web, "SELECT count(*) AS n FROM events"];
     let (works, said) = run(&ask, "");
     assert!(!works && said.contains("a token with the scope query is required"), "{said}");
+    assert!(said.contains("with the scope query into FAULTLINE_TOKEN"), "{said}");
+    for arguments in [&ask[..], &["tail", "--server", &web]] {
+        for token in ["", "flt_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &tokens.ingest] {
+            let (works, said) = run(arguments, token);
+            assert!(!works && said.contains("FAULTLINE_TOKEN") && said.contains("scope query"), "{said}");
+        }
+    }
     let (works, said) = run(&ask, &tokens.query);
     assert!(works && said.starts_with("n\n1\n"), "{said}");
 

@@ -43,8 +43,8 @@ pub struct RecordSink<'w> {
     pub(super) bytes_limit: usize,
     /// The number of spans, log records and data points so far.
     pub(super) records: u64,
-    /// State from earlier lines of this body: requests that wait for their reply, calls and tasks.
-    pub(super) tracker: RequestTracker,
+    /// State from earlier lines of the stream: requests that wait for their reply, calls and tasks.
+    pub(super) tracker: &'w mut RequestTracker,
     pub(super) counts: RequestCounts,
     pub(super) response: IngestResponse,
 }
@@ -61,11 +61,11 @@ impl RecordSink<'_> {
         if line.trim_ascii().is_empty() {
             return;
         }
-        let mut tracker = std::mem::take(&mut self.tracker);
+        let mut tracker = std::mem::take(self.tracker);
         self.classify(number, line, DedupKeys::default(), |classifier, origin, sink| {
             classifier.classify_stream(line, origin, &mut tracker, sink);
         });
-        self.tracker = tracker;
+        *self.tracker = tracker;
     }
 
     /// Adds a span.

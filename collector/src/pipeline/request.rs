@@ -1,6 +1,6 @@
 //! Requests to the pipeline and its responses.
 
-use super::RecordSink;
+use super::{RecordSink, StreamState};
 use crate::counters::{CategoryCounts, RequestCounts};
 use crate::rejection::Rejection;
 use crate::source::Source;
@@ -39,6 +39,9 @@ pub struct Request {
     pub idempotency_key: Option<IdempotencyKey>,
     /// The position up to which the source was read; it becomes durable together with the rows, or not at all.
     pub position: Option<Position>,
+    /// The state of the stream that the body is a piece of; without it, the body is a stream of its own. The receiver
+    /// commits it when the request was answered.
+    pub stream: Option<StreamState>,
     /// The permits for the memory of the body; released when the request is answered.
     pub permits: Vec<OwnedSemaphorePermit>,
 }

@@ -110,6 +110,7 @@ fn request(source: Source, read: BodyReader, body: &str) -> Request {
         defaults: Defaults { service: Some("tickets".to_owned()), ..Defaults::default() },
         idempotency_key: None,
         position: None,
+        stream: None,
         permits: Vec::new(),
     }
 }
@@ -405,6 +406,7 @@ async fn positions_are_there_after_a_restart() {
     let at = |text, offset| Position { text, offset, note: serde_json::json!({"path": "/l/a.log"}) };
     let reads = |source, body: &str, position| Request {
         position: Some(position),
+        stream: None,
         ..request(source, read_lines, body)
     };
     pipeline.submit(reads(Source::Files, FAILED, at(1, 80))).await.unwrap();

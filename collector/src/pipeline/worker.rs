@@ -12,7 +12,7 @@ use super::decompress::decompress;
 use super::idempotency::{self, Claim, ClaimedKey, SubmitResult};
 use super::record_sink::RecordSink;
 use super::traffic::Traffic;
-use super::{IngestResponse, Request, Shared};
+use super::{IngestResponse, Request, Shared, StreamState};
 use crate::counters::RequestCounts;
 use crate::limits::Limits;
 use crate::rejection::{Rejection, RejectionReason};
@@ -207,6 +207,9 @@ impl Worker {
             return Err(too_large(format!("the body is over {limit} MiB after decompression")));
         };
         job.claim(body, shared)?;
+        let stream = job.request.stream.clone();
+        let mut of_stream = stream.as_ref().map(StreamState::begin);
+        let mut of_body = RequestTracker::default();
         let mut sink = RecordSink {
             shared,
             classifier,
@@ -219,7 +222,7 @@ impl Worker {
             arrival: job.arrival,
             identity: job.claimed.map_or_else(|| shared.next_identity(), ClaimedKey::identity),
             records: 0,
-            tracker: RequestTracker::default(),
+            tracker: of_stream.as_deref_mut().unwrap_or(&mut of_body),
             counts: RequestCounts::default(),
             response: IngestResponse::default(),
         };

@@ -68,6 +68,7 @@ pub fn lines(body: Bytes, defaults: Defaults, idempotency_key: String) -> pipeli
             form: Form::Lines.as_str(),
         }),
         position: None,
+        stream: None,
         permits: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@
 //! - Without `--tee`, a full pipeline blocks the writer of the pipe, and nothing is lost. With `--tee`, the reader of
 //!   the output must not be blocked: lines that cannot be stored within five seconds are dropped, counted and logged.
 
-use crate::pipeline::{Defaults, Encoding, IngestResponse, Pipeline, Request};
+use crate::pipeline::{Defaults, Encoding, IngestResponse, Pipeline, Request, StreamState};
 use crate::receivers::envelopes::read_lines;
 use crate::receivers::files::{InputState, find_complete_records, submit};
 use crate::{Rejection, Source};
@@ -41,6 +41,8 @@ pub struct StdinReceiver {
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
+    /// The calls that await their reply.
+    calls: StreamState,
     /// True while the rest of a line that was too long is skipped.
     in_long_line: bool,
     /// True if the previous lines were dropped.
@@ -95,18 +97,19 @@ impl StdinReceiver {
         let body = std::mem::replace(&mut pending.bytes, rest);
         if !body.is_empty() {
             let patience = if pending.is_dropping { DROP_AFTER_DROPPING } else { DROP_AFTER };
-            pending.is_dropping = !self.deliver(&body.into(), patience);
+            pending.is_dropping = !self.deliver(&body.into(), &pending.calls, patience);
         }
     }
 
     /// Stores lines and retries while the rejection is temporary. Returns false if they were dropped.
-    fn deliver(&self, body: &Bytes, patience: Duration) -> bool {
+    fn deliver(&self, body: &Bytes, calls: &StreamState, patience: Duration) -> bool {
         let counters = &self.pipeline.counters().stdin;
         let began = Instant::now();
         loop {
             let left = patience.saturating_sub(began.elapsed());
-            match self.runtime.block_on(self.try_once(body.clone(), left)) {
+            match self.runtime.block_on(self.try_once(body.clone(), calls, left)) {
                 Some(Ok(answer)) => {
+                    calls.commit();
                     counters.lines.add(answer.accepted + answer.rejected_count);
                     return true;
                 }
@@ -123,12 +126,17 @@ impl StdinReceiver {
     }
 
     /// Submits lines once. Returns `None` on timeout; the lines may have been stored all the same.
-    async fn try_once(&self, body: Bytes, left: Duration) -> Option<Result<IngestResponse, Rejection>> {
-        let delivery = submit(self.pipeline.clone(), self.request(body));
+    async fn try_once(
+        &self,
+        body: Bytes,
+        calls: &StreamState,
+        left: Duration,
+    ) -> Option<Result<IngestResponse, Rejection>> {
+        let delivery = submit(self.pipeline.clone(), self.request(body, calls));
         if self.tee { tokio::time::timeout(left, delivery).await.ok() } else { Some(delivery.await) }
     }
 
-    fn request(&self, body: Bytes) -> Request {
+    fn request(&self, body: Bytes, calls: &StreamState) -> Request {
         Request {
             source: Source::Stdin,
             body,
@@ -137,6 +145,7 @@ impl StdinReceiver {
             defaults: Defaults { service: self.service.clone(), ..Defaults::default() },
             idempotency_key: None,
             position: None,
+            stream: Some(calls.clone()),
             permits: Vec::new(),
         }
     }

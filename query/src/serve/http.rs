@@ -27,6 +27,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Instant;
 
+/// The path of the endpoint.
+const PATH: &str = "/api/v1/sql";
+/// The remedy for a request without a statement.
+pub(super) const EXAMPLE: &str = "Send the statement with POST, as in: curl http://127.0.0.1:7070/api/v1/sql -d 'SELECT count(*) FROM events'";
+
 /// The body of a request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +47,7 @@ pub fn routes(service: QueryService) -> Router {
     // A body contains a statement, its parameters, and JSON around them.
     let most = 2 * service.limits().statement_bytes;
     Router::new()
-        .route("/api/v1/sql", post(sql))
+        .route(PATH, post(sql))
         .method_not_allowed_fallback(async |method: Method| wrong_method(&method, "POST"))
         .layer(DefaultBodyLimit::max(most))
         .with_state(service)
@@ -105,6 +110,9 @@ impl SqlRequest {
         if !is_text {
             if let Some(query) = bare_statement(media, body) {
                 return Ok(query);
+            }
+            if body.trim_ascii().is_empty() {
+                return Err(bad(format!("The body of the request to {PATH} is empty.")).hint(EXAMPLE));
             }
             // A number that is too large for a float is read as a text, as in ingested records.
             return serde_json::from_slice(&classifier::quote_oversized_numbers(body)).map_err(|error| {

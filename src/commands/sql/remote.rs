@@ -8,6 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::StreamDecoder;
+use auth::Scope;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
@@ -79,7 +80,10 @@ impl RemoteServer {
         let error_response = body.ok().and_then(|body| serde_json::from_slice::<ErrorResponse>(&body).ok());
         match error_response {
             // Other listeners of Faultline do not have this path.
-            Some(error_response) if head.status != StatusCode::NOT_FOUND => error_response.error.into(),
+            Some(error_response) if head.status != StatusCode::NOT_FOUND => {
+                let error = SqlError::from(error_response.error);
+                SqlError { hint: client::token_remedy(head.status, Scope::Query).or(error.hint), ..error }
+            }
             _ => SqlError {
                 hint: Some("give the web address of a Faultline server, by default port 7070".to_owned()),
                 ..SqlError::new(format!("{} answered {}, which is no answer to SQL", self.url(), head.status))

@@ -5,6 +5,7 @@ use super::sse::EventStream;
 use crate::client::{
     self, ClientTlsArgs, ErrorBody, ErrorPosition, ErrorResponse, HttpClient, ServerAddress,
 };
+use auth::Scope;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response, StatusCode};
@@ -96,7 +97,9 @@ async fn rejection(url: &str, response: Response<Incoming>) -> Disconnect {
     let error_response = body.ok().and_then(|body| serde_json::from_slice::<ErrorResponse>(&body).ok());
     match error_response {
         Some(error_response) if head.status.is_client_error() && head.status != StatusCode::NOT_FOUND => {
-            Disconnect::Rejected(error_response.error.to_sentence())
+            let error = error_response.error;
+            let remedy = client::token_remedy(head.status, Scope::Query).or(error.remedy);
+            Disconnect::Rejected(ErrorBody { remedy, ..error }.to_sentence())
         }
         Some(error_response) if head.status.is_server_error() => {
             Disconnect::Unreachable(format!("{url}: {}", error_response.error.to_sentence()))

@@ -1,4 +1,5 @@
-//! Formats an event as one line for a terminal: time, severity, service, operation, code, message.
+//! Formats an event as one line for a terminal: time, severity, the mark of a hidden failure, service, operation, code,
+//! message.
 //!
 //! Invariants: nothing in the line can act on a terminal, and the line is not wider than the terminal.
 
@@ -11,6 +12,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const MAX_WIDTHS: [usize; 3] = [20, 24, 34];
 /// The width of the longest severity.
 const SEVERITY_WIDTH: usize = 8;
+
+/// The mark of a hidden failure: one in a reply that said success.
+pub(super) const HIDDEN_MARK: &str = "▒";
 
 /// Formats events as lines with aligned columns.
 pub(super) struct EventFormatter {
@@ -34,9 +38,11 @@ impl EventFormatter {
         let colour = colour(severity);
         let [service, operation, code] =
             ["service", "operation", "canonical"].map(|name| sanitize(text(name)).into_owned());
+        let is_hidden = event.get("hidden").and_then(Value::as_bool).unwrap_or_default();
+        let mark = if is_hidden { HIDDEN_MARK } else { " " };
         let mut parts = vec![
             (format_time(text("time")), Some(AnsiColor::BrightBlack)),
-            (pad(&sanitize(severity), SEVERITY_WIDTH), colour),
+            (format!("{} {mark}", pad(&sanitize(severity), SEVERITY_WIDTH)), colour),
         ];
         for (index, (column, colour)) in
             [(service, None), (operation, None), (code, colour)].into_iter().enumerate()
@@ -125,17 +131,19 @@ mod tests {
         let line = formatter.format_event(EVENT);
         assert_eq!(
             line,
-            "11-16 21:17:41  error     orders  pay  RATE_LIMIT_QUOTA_PAUSE  Paused\\u{1b}[2J\\nnow"
+            "11-16 21:17:41  error       orders  pay  RATE_LIMIT_QUOTA_PAUSE  Paused\\u{1b}[2J\\nnow"
         );
         let line = formatter.format_event(r#"{"severity":"info","canonical":"X"}"#);
-        assert_eq!(line, "-  info      -       -    X");
+        assert_eq!(line, "-  info        -       -    X");
+        let line = formatter.format_event(r#"{"severity":"error","hidden":true,"canonical":"X"}"#);
+        assert_eq!(line, "-  error    ▒  -       -    X");
         assert_eq!(formatter.format_event("\u{1b}no json"), "\\u{1b}no json");
     }
 
     #[test]
     fn colours_tell_how_bad_it_is() {
         let line = EventFormatter::new(OutputStyle { terminal: false, colour: true }).format_event(EVENT);
-        assert!(line.contains("\u{1b}[31m  error   \u{1b}[0m"), "{line:?}");
+        assert!(line.contains("\u{1b}[31m  error     \u{1b}[0m"), "{line:?}");
         assert!(!line.contains("[2J\u{1b}") && line.matches('\u{1b}').count() == 6, "{line:?}");
     }
 

@@ -8,8 +8,10 @@ import * as oneStdio from '@modelcontextprotocol/sdk/client/stdio.js';
 
 const variant = process.argv[2];
 const script = new URL(variant === 'tasks' ? 'task-server.mjs' : 'server.mjs', import.meta.url).pathname;
-// Both directions of the wire go into one file, which `faultline serve --files` tails.
-const teed = ['sh', '-c', `tee -a "$FIELD_WIRE" | node '${script}' wire | tee -a "$FIELD_WIRE"`];
+// Both directions of the wire go into one file, which `faultline serve --files` tails. A request is in the file before the
+// server gets it: `tee` writes to standard output first, so that is /dev/null, and then to the file and on to the server.
+const requests = 'tee -a "$FIELD_WIRE" /dev/fd/3 3>&1 >/dev/null';
+const teed = ['sh', '-c', `${requests} | node '${script}' wire | tee -a "$FIELD_WIRE"`];
 const [command, ...args] = variant === 'spans' ? ['node', script, variant] : teed;
 // Only version 1 of the SDK has tasks.
 const { Client } = variant === 'tasks' ? one : two;

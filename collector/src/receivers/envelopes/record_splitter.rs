@@ -7,6 +7,7 @@
 
 pub(in crate::receivers) mod json_scanner;
 
+use super::response::EXAMPLE;
 use crate::receivers::record_consumer::RecordConsumer;
 use crate::{Rejection, RejectionReason};
 use json_scanner::{Found, element, value};
@@ -21,7 +22,10 @@ pub(super) fn read(body: &[u8], records: &mut impl RecordConsumer) -> Result<(),
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let start = blank(body);
     match body.get(start) {
-        None => return Err(Rejection::new(RejectionReason::Unreadable, "the body is empty")),
+        None => {
+            let detail = "the body of the request to /v1/envelopes is empty";
+            return Err(Rejection::new(RejectionReason::Unreadable, detail).with_remedy(EXAMPLE));
+        }
         Some(b'[') if !starts_line_of_many(body, start) => array(body, start, records),
         Some(b'{') if starts_over_lines(body, start) => values(body, records),
         Some(_) => lines(body, 1, records),

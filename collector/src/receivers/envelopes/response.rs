@@ -9,6 +9,9 @@ use http::StatusCode;
 use serde::Serialize;
 
 const JSON: &str = "application/json";
+/// The remedy for a body without a readable record.
+pub(super) const EXAMPLE: &str = "send one JSON object a line, as in: curl http://127.0.0.1:4318/v1/envelopes \
+                                  -H 'Content-Type: application/x-ndjson' --data-binary @replies.ndjson";
 
 #[derive(Serialize)]
 struct Taken<'a> {
@@ -41,20 +44,18 @@ struct Refused<'a> {
 struct Error<'a> {
     code: &'static str,
     message: &'a str,
-    remedy: &'static str,
+    remedy: &'a str,
 }
 
 impl<'a> Error<'a> {
     fn of(rejection: &'a Rejection) -> Self {
-        let Rejection { reason, detail, .. } = rejection;
-        Self { code: reason.as_str(), message: detail, remedy: reason.remedy() }
+        Self { code: rejection.reason.as_str(), message: &rejection.detail, remedy: rejection.remedy() }
     }
 }
 
 /// Builds the response to a processed request: 200, or 400 if records were sent and all of them were rejected.
 pub(super) fn taken(answer: &IngestResponse) -> Response {
-    let unreadable = (answer.accepted == 0 && answer.rejected_count > 0)
-        .then(|| Rejection::new(RejectionReason::Unreadable, "nothing in the body could be read"));
+    let unreadable = (answer.accepted == 0 && answer.rejected_count > 0).then(|| nothing_readable(answer));
     let body = Taken {
         accepted: answer.accepted,
         events: answer.events,
@@ -69,6 +70,14 @@ pub(super) fn taken(answer: &IngestResponse) -> Response {
         None => http_response::reply(StatusCode::OK, JSON, to_json(&body)),
         Some(rejection) => http_response::refused(rejection, JSON, to_json(&body)),
     }
+}
+
+/// Returns the rejection of a body of which no record could be read, with the reason of the first record.
+fn nothing_readable(answer: &IngestResponse) -> Rejection {
+    let first = answer.rejected.first();
+    let first = first.map(|first| format!(": line {}: {}", first.line, first.reason)).unwrap_or_default();
+    let detail = format!("nothing in the body could be read{first}");
+    Rejection::new(RejectionReason::Unreadable, detail).with_remedy(EXAMPLE)
 }
 
 pub(in crate::receivers) fn refused(rejection: &Rejection) -> Response {

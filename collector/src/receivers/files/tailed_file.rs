@@ -11,6 +11,7 @@ use super::record_boundaries::{InputState, find_complete_records};
 use super::rolling_hash::RollingHash;
 use super::rotation;
 use super::timeouts::Timeouts;
+use crate::pipeline::StreamState;
 use bytes::Bytes;
 use memchr::memchr;
 use std::io;
@@ -40,6 +41,8 @@ pub(super) struct TailedFile {
     pub(super) text: FileContent,
     chain: RollingHash,
     reader: FileReader,
+    /// The calls that await their reply.
+    pub(super) calls: StreamState,
     /// The last bytes before the offset.
     before: Vec<u8>,
     pub(super) stamp: FileStamp,
@@ -94,6 +97,7 @@ impl TailedFile {
             text,
             chain,
             reader,
+            calls: StreamState::default(),
             before: Vec::new(),
             stamp: stamp(&metadata),
             changed: now,
@@ -242,6 +246,7 @@ impl TailedFile {
 
     /// Advances to the state of a batch that is durable now.
     pub(super) fn delivered(&mut self, batch: Batch) {
+        self.calls.commit();
         self.text = batch.text;
         self.chain = batch.chain;
         self.before = batch.before;
@@ -262,6 +267,7 @@ impl TailedFile {
     pub(super) fn restart(&mut self, now: Instant) -> io::Result<()> {
         self.text = FileContent::new(&self.path, self.id.inode)?;
         self.chain = RollingHash::new();
+        self.calls = StreamState::default();
         self.before.clear();
         self.changed = now;
         self.exhausted = None;

@@ -436,7 +436,8 @@ impl<D: DeliveryTarget> Tailer<D> {
     }
 
     fn request(&self, place: usize, batch: &Batch) -> Request {
-        let watch = self.files.get(place).and_then(|file| self.watches.get(file.pattern));
+        let file = self.files.get(place);
+        let watch = file.and_then(|file| self.watches.get(file.pattern));
         let service = watch.and_then(|watch| watch.service.clone());
         let service = service.or_else(|| rotation::service(&batch.text.path));
         Request {
@@ -447,6 +448,7 @@ impl<D: DeliveryTarget> Tailer<D> {
             defaults: Defaults { service, ..Defaults::default() },
             idempotency_key: None,
             position: Some(batch.text.position()),
+            stream: file.map(|file| file.calls.clone()),
             permits: Vec::new(),
         }
     }

@@ -72,7 +72,7 @@ async fn refusals_of_the_pipeline() {
     for reason in RejectionReason::ALL {
         for retry in [None, Some(Duration::from_millis(1500))] {
             let detail = "zu groß: 50 % über\nder Grenze".to_owned();
-            let fake = Fake::answering(Err(Rejection { reason, detail, retry_after: retry }));
+            let fake = Fake::answering(Err(Rejection { reason, detail, retry_after: retry, remedy: None }));
             let request = request(TRACES, &[], Body::from(framed(b"")));
             check_refused(&fake, request, reason.grpc_status(), retry).await;
             assert!(fake.refused().is_empty(), "submit counts its own");

@@ -1,5 +1,6 @@
 //! The HTTP responses with a result or with an error.
 
+use super::EXAMPLE;
 use super::format::{Format, Writer};
 use crate::engine::Rows;
 use crate::error::{Kind, QueryError};
@@ -119,11 +120,7 @@ pub(in crate::serve) fn wrong_method(method: &Method, allowed: &'static str) -> 
         StatusCode::NO_CONTENT.into_response()
     } else {
         let message = format!("Only {allowed} is answered here, not {method}.");
-        let remedy = if allowed == "GET" {
-            "Use GET."
-        } else {
-            r#"POST {"query": "SELECT ..."}, as in curl -d "SELECT 1" with this address."#
-        };
+        let remedy = if allowed == "GET" { "Use GET." } else { EXAMPLE };
         let body = json!({"error": {"code": "wrong_method", "message": message, "position": null, "remedy": remedy}});
         json_response(StatusCode::METHOD_NOT_ALLOWED, &body)
     };

@@ -2,6 +2,7 @@
 
 use super::DeliveryError;
 use crate::client::{self, ClientTlsArgs, HttpClient, ServerAddress};
+use auth::Scope;
 use bytes::Bytes;
 use classifier::Dialect;
 use collector::counters::CategoryCounts;
@@ -183,7 +184,10 @@ fn interpret_response(
     let error = response.and_then(|response| response.error);
     let is_faultline = error.is_some() && status != StatusCode::NOT_FOUND;
     let reason = match error {
-        Some(error) => format!("{url} answered {status}: {}; {}", error.message, error.remedy),
+        Some(error) => {
+            let remedy = client::token_remedy(status, Scope::Ingest).unwrap_or(error.remedy);
+            format!("{url} answered {status}: {}; {remedy}", error.message)
+        }
         None => format!("{url} answered {status}; check that it is a Faultline server"),
     };
     Err(match status.as_u16() {

@@ -106,8 +106,9 @@ fn nothing_at_all() {
         let rejection = read(body.as_bytes(), &mut TestConsumer::default()).unwrap_err();
         assert_eq!(
             (rejection.reason, rejection.detail.as_str()),
-            (RejectionReason::Unreadable, "the body is empty")
+            (RejectionReason::Unreadable, "the body of the request to /v1/envelopes is empty")
         );
+        assert!(rejection.remedy().contains("--data-binary"));
     }
 }
 

@@ -38,7 +38,7 @@ fn partial_success_in_the_official_types() {
 fn only_what_a_retry_can_change_says_when() {
     for reason in RejectionReason::ALL {
         for after in [None, Some(Duration::from_millis(1500))] {
-            let rejection = Rejection { reason, detail: "x".to_owned(), retry_after: after };
+            let rejection = Rejection { reason, detail: "x".to_owned(), retry_after: after, remedy: None };
             let status = pb::Status::decode(&status_protobuf(&rejection)[..]).unwrap();
             assert_eq!((status.code, &status.message), (reason.grpc_status(), &rejection.to_string()));
             let info = grpc_status(&rejection).get_details_retry_info().map(|info| info.retry_delay);

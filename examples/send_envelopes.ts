@@ -4,7 +4,7 @@
 // To run it:
 //
 //     faultline serve                          # in another terminal
-//     node examples/send-envelopes.ts          # or: npx tsx examples/send-envelopes.ts
+//     node examples/send_envelopes.ts          # or: npx tsx examples/send_envelopes.ts
 //
 // FAULTLINE_URL is the address of the OTLP/HTTP listener (by default http://127.0.0.1:4318), FAULTLINE_TOKEN a token of the
 // scope `ingest` if the server needs one. The exit code is 0 if the server stored every envelope.
