@@ -504,9 +504,14 @@ fn the_page_is_served(server: &Server) {
 fn unknown_paths_answer_browsers_and_programs(server: &Server) {
     let browser = [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")];
     let deep = send(server, "GET", "/groups/abc?from=-7d", &browser, "").is(302);
-    assert_eq!(deep.header("location"), Some("/#/groups/abc?from=-7d"));
-    for path in ["/nothing", "/api/v1/nothing", "/assets/nothing.js"] {
+    assert_eq!(deep.header("location"), Some("../#/groups/abc?from=-7d"));
+    let flat = send(server, "GET", "/quotas", &browser, "").is(302);
+    assert_eq!(flat.header("location"), Some("./#/quotas"));
+    // Views that the page does not have are no pages either.
+    for path in ["/nothing", "/alerts", "/recovery", "/api/v1/nothing", "/assets/nothing.js"] {
         let page = send(server, "GET", path, &browser, "").is(404);
+        let text = String::from_utf8(page.body.clone()).expect("UTF-8");
+        assert!(text.contains("/app.css") && !text.contains("\"/") && !text.contains("ROOT"), "{text}");
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
         assert!(page.header("content-security-policy").is_some());
         let program = send(server, "GET", path, &[("Accept", "*/*")], "").is(404);
