@@ -38,6 +38,7 @@ mod whole_program {
     mod numbers;
     mod older_store;
     mod otlp;
+    mod page;
     mod pipes;
     mod postgres;
     mod redaction;

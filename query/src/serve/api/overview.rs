@@ -154,7 +154,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
         "retry_loops": list(loops),
         "quotas": list(quotas),
         "new_groups": groups::listed(groups).iter().map(new_group).collect::<Vec<_>>(),
-        "not_captured": missing.iter().map(blind_service).collect::<Vec<_>>(),
+        "not_captured": blind_services(&missing),
         "ingest": ingest::respond(&request, newest),
     }))
 }
@@ -309,7 +309,7 @@ fn retry_loops(request: &ApiRequest) -> Statement {
 }
 
 /// Builds the statement for services of which at least a quarter of the calls have no captured reply, as the finding
-/// `reply_not_captured` of the view `conformance`. Those without any captured reply come first.
+/// `reply_not_captured` of the view `conformance`.
 fn not_captured(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
         let minutes = binder.minutes(&request.range);
@@ -320,17 +320,23 @@ fn not_captured(request: &ApiRequest) -> Statement {
                  sum(unverified_calls) AS unverified_calls
                FROM calls WHERE {minutes}{filters} AND service IS NOT NULL GROUP BY service
              ) AS counted WHERE unverified_calls > 0 AND unverified_calls * 4 >= calls
-             ORDER BY unverified_calls >= calls - failed_calls DESC, unverified_calls DESC, service LIMIT 100"
+             ORDER BY unverified_calls DESC, service LIMIT 100"
         )
     })
 }
 
-fn blind_service(row: &Row) -> Value {
-    json!({
-        "service": text(row, "service"),
-        "calls": whole(row, "unverified_calls"),
-        "capture": service_rows::capture(row),
-    })
+/// Returns these services, those without any captured reply first.
+fn blind_services(rows: &[Row]) -> Vec<Value> {
+    let (none, some): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| service_rows::capture(row) == "not_captured");
+    let blind_service = |row: &Row| {
+        json!({
+            "service": text(row, "service"),
+            "calls": whole(row, "unverified_calls"),
+            "capture": service_rows::capture(row),
+        })
+    };
+    none.into_iter().chain(some).map(blind_service).collect()
 }
 
 #[cfg(test)]
