@@ -39,6 +39,7 @@ mod whole_program {
     mod numbers;
     mod older_store;
     mod otlp;
+    mod page;
     mod pipes;
     mod postgres;
     mod redaction;

@@ -38,6 +38,7 @@ pub const ALL: &[View] = &views![
     "errors",
     "warnings",
     "error_groups",
+    "calls",
     "error_rates",
     "quota_state",
     "trust_denials",

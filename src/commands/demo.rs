@@ -77,8 +77,8 @@ pub(crate) struct Arguments {
     /// The seed of everything that is random; the same seed gives the same world.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Calls a second of the live traffic.
-    #[arg(long, value_name = "EVENTS_PER_SECOND", default_value = "3", value_parser = parse_rate)]
+    /// Calls a second in an average hour of a working day; nights and weekends are quieter. The history has at most 4.
+    #[arg(long, value_name = "CALLS_PER_SECOND", default_value = "2", value_parser = parse_rate)]
     rate: f64,
     /// The length of the history; 0s for none.
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_history)]
@@ -201,6 +201,7 @@ impl Companion for Demo<'_> {
             endpoints,
             self.arguments.server().data_dir(),
             Path::new(DATA_DIR),
+            self.arguments.history,
         ));
         if endpoints.otlp_http.is_none() {
             tracing::warn!("--listen-otlp-http is off: services that write logs send nothing live");

@@ -58,6 +58,98 @@ fn the_api_and_the_page_answer() {
     assert!(server.stop().success());
 }
 
+/// Scenario: records and spans that arrive now, all of which one server has counted.
+/// Guarantee: over the life of the server, failures and calls of the API equal those of `/metrics`, in all and by
+/// service.
+#[test]
+fn the_numbers_equal_those_of_the_metrics() {
+    let folder = Folder::new();
+    let server = world::start(&folder, &[]);
+    let page = get(&server, "overview?from=2026-11-01T00:00:00Z&to=2026-11-20T00:00:00Z");
+    let totals = &page["totals"];
+    let metrics = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
+    let sum = |name: &str, labels: &[&str]| -> f64 {
+        let lines = metrics.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+        let lines = lines.filter(|line| labels.iter().all(|label| line.contains(label)));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    };
+    let counted = |number: &Value| number.as_f64().unwrap();
+    let errors = "faultline_category_events_total";
+    assert!(counted(&totals["errors"]) > 5.0, "{totals}");
+    assert_eq!(counted(&totals["errors"]), sum(errors, &["kind=\"error\""]));
+    let requests = "faultline_requests_total";
+    assert_eq!(counted(&totals["hidden_calls"]), sum(requests, &["outcome=\"hidden\""]));
+    let all = sum(requests, &[]) - sum(requests, &["outcome=\"pending\""]);
+    assert_eq!(counted(&totals["calls"]), all);
+    let failed = sum(requests, &["outcome=\"hidden\""]) + sum(requests, &["outcome=\"error\""]);
+    assert_eq!(counted(&totals["failed_calls"]), failed, "{metrics}");
+    let services = get(&server, "services?from=2026-11-01T00:00:00Z&to=2026-11-20T00:00:00Z");
+    for service in ["walls", "floors"] {
+        let rows = services["services"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["service"] == service).unwrap();
+        let label = format!("service=\"{service}\"");
+        assert_eq!(counted(&row["errors"]), sum(errors, &["kind=\"error\"", &label]), "{service}");
+        assert_eq!(counted(&row["calls"]), sum(requests, &[&label]), "{service}");
+    }
+}
+
+/// Scenario: one call that its caller, its server and a library within the caller report; another that only the caller
+/// reports; and a task of which only the beginning was seen.
+/// Guarantee: the services of the API count each call once, as the views `calls` and `error_rates` do, and no task
+/// before it ends.
+#[test]
+fn a_call_that_several_spans_report_counts_once() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let span = |service: &str, kind: i64, operation: &str, id: i64| {
+        json!({
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+            "scopeSpans": [{"spans": [{
+                "traceId": format!("{id:032x}"), "spanId": format!("{:016x}", id * 16 + kind), "name": "tools/call", "kind": kind,
+                "startTimeUnixNano": "1794301200000000000", "endTimeUnixNano": "1794301200040000000",
+                "attributes": [
+                    {"key": "mcp.method.name", "value": {"stringValue": "tools/call"}},
+                    {"key": "gen_ai.tool.name", "value": {"stringValue": operation}},
+                ],
+            }]}],
+        })
+    };
+    let [internal, of_server, client] = [1, 2, 3];
+    let spans = json!({"resourceSpans": [
+        span("host", client, "paint", 1), span("host", internal, "paint", 1), span("walls", of_server, "paint", 1),
+        span("host", client, "sing", 2), span("host", internal, "hum", 3),
+    ]});
+    let json_type = [("Content-Type", "application/json")];
+    server.post("/v1/traces", &json_type, spans.to_string().as_bytes()).is(200);
+    let task = json!({
+        "ts": "2026-11-10T09:00:30Z", "service": "walls", "operation": "paint", "jsonrpc": "2.0", "id": 1,
+        "result": {"task": {"taskId": "t-1", "status": "working", "createdAt": "2026-11-10T09:00:30Z", "ttl": 60000}},
+    });
+    server.post_lines(&format!("{task}\n")).is(200);
+    assert!(
+        rows(&server, "SELECT 1 AS one FROM traffic WHERE outcome = 'pending'").len() == 1,
+        "the task is pending: {:?}",
+        server.dump("traffic")
+    );
+    let services = get(&server, &format!("services?{RANGE}"));
+    let calls = |service: &str| {
+        let rows = services["services"].as_array().unwrap();
+        rows.iter().find(|row| row["service"] == service).map_or(0, |row| row["calls"].as_i64().unwrap())
+    };
+    assert_eq!((calls("walls"), calls("host")), (1, 2), "{services:#}");
+    for view in ["calls", "error_rates"] {
+        let counted = rows(&server, &format!("SELECT service, sum(calls) AS n FROM {view} GROUP BY service"));
+        for row in &counted {
+            assert_eq!(row["n"], calls(row["service"].as_str().unwrap()), "{view}: {row}");
+        }
+    }
+    let one = get(&server, &format!("services?{RANGE}&service=host"));
+    let names: Vec<&Value> =
+        one["operations"].as_array().unwrap().iter().map(|row| &row["operation"]).collect();
+    assert_eq!(names, ["hum", "sing"]);
+    assert_eq!(get(&server, &format!("overview?{RANGE}"))["totals"]["calls"], 3);
+}
+
 /// Guarantee: every path of the document answers with JSON of its schema, with every parameter; and the document has
 /// every path that answers.
 fn answers_fit_the_document(server: &Server) {
@@ -76,6 +168,9 @@ fn answers_fit_the_document(server: &Server) {
         let named = path
             .replace("{fingerprint}", fingerprint.as_str().expect("a group"))
             .replace("{event_id}", event["event_id"].as_str().expect("an event"));
+        if path.ends_with("/tail") {
+            continue;
+        }
         let parameters = item["get"]["parameters"].as_array().expect("parameters");
         let has = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
         let range = if has("from") { RANGE } else { "" };
@@ -89,7 +184,8 @@ fn answers_fit_the_document(server: &Server) {
             schema::check(&answer, schema, path).unwrap_or_else(|error| panic!("{error}"));
         }
     }
-    assert_eq!(asked, 12, "every endpoint was asked");
+    assert_eq!(asked, 14, "every endpoint was asked");
+    others_fit_the_document(server, paths);
     for path in [
         "overview", "groups", "services", "quotas", "trust", "codes", "events", "names", "schema", "session",
         "sql", "tail", "status",
@@ -102,6 +198,55 @@ fn answers_fit_the_document(server: &Server) {
     let mut wrong = get(server, "overview");
     wrong["totals"]["errors"] = json!("many");
     assert!(schema::check(&wrong, overview, "").is_err_and(|error| error.contains(".totals.errors")));
+}
+
+/// Guarantee: every operation has a summary and a complete response; those with a body say which; and what the
+/// document says of SQL, the tail and sessions is what they take and give.
+fn others_fit_the_document(server: &Server, paths: &serde_json::Map<String, Value>) {
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].as_str().is_some_and(|text| text.ends_with('.')), "{method} {path}");
+            assert!(operation["parameters"].is_array(), "{method} {path}");
+            assert_eq!(method == "post", operation["requestBody"].is_object(), "{method} {path}");
+            let (status, success) = operation["responses"].as_object().unwrap().iter().next().unwrap();
+            let schemas = success["content"].as_object().into_iter().flatten();
+            assert_eq!(status == "204", schemas.clone().count() == 0, "{method} {path}");
+            assert!(schemas.clone().all(|(_, media)| media["schema"].is_object()), "{method} {path}");
+        }
+    }
+    let media = "application/json";
+    for (path, body) in [
+        ("/api/v1/sql", json!({"query": "SELECT $1 AS one", "params": [1], "max_rows": 5})),
+        ("/api/v1/session", json!({"token": "flt_not_needed_here"})),
+    ] {
+        let operation = &paths[path]["post"];
+        schema::check(&body, &operation["requestBody"]["content"][media]["schema"], path).unwrap();
+        let answer = send(server, "POST", path, &[("Content-Type", media)], &body.to_string()).is(200).json();
+        let schema = &operation["responses"]["200"]["content"][media]["schema"];
+        schema::check(&answer, schema, path).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let sql = &paths["/api/v1/sql"]["post"];
+    for wrong in [json!({"query": "SELECT 1", "other": 1}), json!({"params": []})] {
+        let schema = &sql["requestBody"]["content"][media]["schema"];
+        assert!(schema::check(&wrong, schema, "").is_err());
+        send(server, "POST", "/api/v1/sql", &[("Content-Type", media)], &wrong.to_string()).is(400);
+    }
+    for accepted in sql["responses"]["200"]["content"].as_object().unwrap().keys() {
+        let headers = [("Content-Type", "text/plain"), ("Accept", accepted)];
+        let answer = send(server, "POST", "/api/v1/sql", &headers, "SELECT 1 AS one").is(200);
+        assert!(answer.header("content-type").unwrap().starts_with(accepted.as_str()), "{accepted}");
+    }
+    // An unknown parameter of the tail is answered with the known ones, which are those of the document.
+    let remedy = server.get("/api/v1/tail?zzzzzzzzzzzz=1").is(400).json()["error"]["remedy"].clone();
+    let remedy = remedy.as_str().unwrap();
+    let mut listed: Vec<&str> =
+        remedy.trim_start_matches("there are ").trim_end_matches('.').split(", ").collect();
+    let parameters = paths["/api/v1/tail"]["get"]["parameters"].as_array().unwrap();
+    let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+    let mut documented: Vec<&str> = in_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+    listed.sort_unstable();
+    documented.sort_unstable();
+    assert_eq!(listed, documented, "{remedy}");
 }
 
 /// Returns a parameter with a value that occurs.
@@ -504,9 +649,14 @@ fn the_page_is_served(server: &Server) {
 fn unknown_paths_answer_browsers_and_programs(server: &Server) {
     let browser = [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")];
     let deep = send(server, "GET", "/groups/abc?from=-7d", &browser, "").is(302);
-    assert_eq!(deep.header("location"), Some("/#/groups/abc?from=-7d"));
-    for path in ["/nothing", "/api/v1/nothing", "/assets/nothing.js"] {
+    assert_eq!(deep.header("location"), Some("../#/groups/abc?from=-7d"));
+    let flat = send(server, "GET", "/quotas", &browser, "").is(302);
+    assert_eq!(flat.header("location"), Some("./#/quotas"));
+    // Views that the page does not have are no pages either.
+    for path in ["/nothing", "/alerts", "/recovery", "/api/v1/nothing", "/assets/nothing.js"] {
         let page = send(server, "GET", path, &browser, "").is(404);
+        let text = String::from_utf8(page.body.clone()).expect("UTF-8");
+        assert!(text.contains("/app.css") && !text.contains("\"/") && !text.contains("ROOT"), "{text}");
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
         assert!(page.header("content-security-policy").is_some());
         let program = send(server, "GET", path, &[("Accept", "*/*")], "").is(404);

@@ -1,6 +1,7 @@
 //! `faultline demo`: the history, the live traffic, and a directory that is not the demo's.
 
 use super::http_sql::rows;
+use super::retention::clock::Machine;
 use super::server::Server;
 use super::support::{Folder, faultline, program};
 use serde_json::Value;
@@ -127,6 +128,62 @@ fn check_world(server: &Server) {
     assert!((20..=70).contains(&failures), "of a thousand calls {failures} fail");
     let events = number(server, "SELECT count(*) FROM events");
     assert!(number(server, CALLS) > 5 * events, "{events}");
+}
+
+/// Scenario: demos on a machine whose clock stands still: two with one seed, and one with another.
+/// Guarantee: the same seed gives the same calls and the same events, and another seed gives others.
+#[test]
+fn the_same_seed_gives_the_same_data() {
+    let load = |seed: &str| {
+        let machine = Machine::new();
+        machine.set("2026-11-10 10:00:00");
+        let server = machine.demo(&["--history", "1h", "--rate", "0.5", "--seed", seed]);
+        let state = std::fs::read_to_string(server.data_dir().join("demo.json")).expect("the state");
+        assert!(state.contains(&format!("\"seed\":{seed}")), "{state}");
+        let calls = number(&server, CALLS);
+        let mut events: Vec<String> = server.dump("events").into_iter().map(without_identity).collect();
+        events.sort_unstable();
+        assert_eq!(server.stop().code(), Some(0));
+        (calls, events)
+    };
+    let (first, again, other) = (load("11"), load("11"), load("12"));
+    assert!(first.0 > 1_000 && first.1.len() > 20, "{first:?}");
+    assert_eq!(first, again);
+    assert_ne!(first.1, other.1);
+}
+
+/// Returns an event without what depends on when it was stored.
+fn without_identity(mut event: Value) -> String {
+    for column in ["event_id", "ingested_at", "supersedes", "duplicate_of"] {
+        event.as_object_mut().expect("an object").remove(column);
+    }
+    event.to_string()
+}
+
+/// Scenario: `--story incident`, from which the first steps are seen.
+/// Guarantee: the steps are printed when they come, the new version fails with internal errors, and the rest of the
+/// world goes on. The other steps are those of the world's own test.
+#[test]
+fn the_incident_is_told_and_happens() {
+    let folder = Folder::new();
+    let server = start(&folder, &["--history", "0s", "--rate", "60", "--story", "incident"]);
+    let began = Instant::now();
+    while !server.said().contains("First signal") {
+        assert!(began.elapsed() < 3 * PATIENCE, "{}", server.said());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let said = server.said();
+    let [normal, deployed, first] = ["Everything is normal", "is deployed", "First signal"]
+        .map(|step| said.find(step).unwrap_or_else(|| panic!("{step}: {said}")));
+    assert!(normal < deployed && deployed < first, "{said}");
+    wait_for(
+        &server,
+        "SELECT count(*) FROM errors WHERE service = 'ledger-adapter' AND category = 'INTERNAL'",
+        5,
+    );
+    assert!(number(&server, "SELECT count(DISTINCT service) FROM traffic") >= 12);
+    assert!(said.contains("live traffic of an invented company"), "{said}");
+    assert_eq!(server.stop().code(), Some(0));
 }
 
 /// Scenario: a directory with somebody's data in it, and one in which `serve` has run.

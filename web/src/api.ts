@@ -12,8 +12,8 @@
  *   12h, 1d, 2d, 7d that needs at most `buckets` of them (120 by default), and says which in `range.step_s`.
  *   Buckets without rows are there, with 0 (or null where a value cannot be 0). The first bucket may begin before `from`:
  *   it holds what belongs to the range only.
- * - Failures are the rows of the view `errors`, counted by `sum(coalesce(represents, 1))`; calls are counted once, as in
- *   the view `error_rates`. So every number equals the SQL that its documentation names.
+ * - Failures are the rows of the view `errors`, counted by `sum(coalesce(represents, 1))`; calls are the rows of the view
+ *   `calls`, where each counts once. So every number equals the SQL that its documentation names.
  * - A filter that is repeated means any of its values; different filters all hold. An empty value (`service=`) means rows
  *   that have none. An unknown parameter is an error 400 that names the known ones.
  * - Errors are responses of the form `ApiError` with a status: 400 for a bad request, 401 when a token is needed, 403 for a scope or
@@ -160,8 +160,11 @@ export interface Overview {
   /** At most 5 groups that were first seen in the range, the largest first. */
   new_groups: { fingerprint: string; canonical: string; category: Category; service: string | null; operation: string | null;
     template: string | null; errors: number; first_seen: Instant }[];
-  /** Services whose replies cannot be looked into, so that hidden failures are not seen: finding `reply_not_captured`. */
-  not_captured: { service: string; calls: number }[];
+  /**
+   * Services with the finding `reply_not_captured` in the range: no reply was captured for a quarter of their calls or more, so
+   * that hidden failures are not seen. At most 100, those of which nothing is captured first; `calls` were not looked into.
+   */
+  not_captured: { service: string; calls: number; capture: "partial" | "not_captured" }[];
   ingest: Ingest;
 }
 
@@ -170,9 +173,9 @@ export interface Totals {
   errors: number;
   /** Those of them that are hidden. */
   hidden: number;
-  /** `sum(calls) FROM error_rates`; the sums of `failures` and `hidden_failures` beside it. */
+  /** `sum(calls) FROM calls`, over whole minutes; the sums of `failures` and `hidden_failures` beside it, for rates. */
   calls: number;
-  /** Calls that failed, hidden or not. */
+  /** Calls that failed, hidden or not. Their events are `errors`, which are counted to the second. */
   failed_calls: number;
   hidden_calls: number;
   /** Distinct fingerprints of the failures. */
@@ -183,10 +186,13 @@ export interface OverviewSeries {
   time: number[];
   /** Failures (events) by category; categories without any may be left out. */
   by_category: Partial<Record<Category, number[]>>;
-  /** Of `error_rates`: `failed_calls` includes `hidden_calls`. */
+  /** Of the view `calls`: `failed_calls` includes `hidden_calls`. */
   calls: number[];
   failed_calls: number[];
   hidden_calls: number[];
+  /** Failures (events); `errors` includes `hidden`. */
+  errors: number[];
+  hidden: number[];
 }
 
 /** A row of the view `retry_loops`. */
@@ -326,7 +332,7 @@ export interface Meaning {
 
 // -------------------------------------------------------------------------------------------------------------- services
 
-/** `GET api/v1/services`: RangeParams, `service`, `environment`. */
+/** `GET api/v1/services`: RangeParams, `service`, `environment`. Calls and durations are of the view `calls`. */
 export interface ServicesParams extends RangeParams {
   service?: string[];
   environment?: string[];
@@ -346,6 +352,9 @@ export interface CallStats {
   /** Hidden or not. */
   failed_calls: number;
   hidden_calls: number;
+  /** Failures (events), and how many of them are hidden. */
+  errors: number;
+  hidden: number;
   p50_ms: number | null;
   p95_ms: number | null;
   p99_ms: number | null;
@@ -357,9 +366,6 @@ export interface OperationRow extends CallStats {
 
 export interface ServiceRow extends CallStats {
   service: string | null;
-  /** Failures (events), and how many of them are hidden. */
-  errors: number;
-  hidden: number;
   groups: number;
   dialects: string[];
   versions: string[];
@@ -371,7 +377,7 @@ export interface ServiceRow extends CallStats {
   findings: { finding: string; dialect: string; errors: number; share: number; example: string | null;
     example_event_id: string | null }[];
   /** For each of `time`. */
-  trend: { calls: number[]; failed_calls: number[]; hidden_calls: number[] };
+  trend: { calls: number[]; failed_calls: number[]; hidden_calls: number[]; errors: number[]; hidden: number[] };
 }
 
 // ---------------------------------------------------------------------------------------------------------------- quotas

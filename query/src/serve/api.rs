@@ -20,6 +20,7 @@ mod ingest;
 mod meaning;
 mod names;
 mod openapi;
+mod other_paths;
 mod overview;
 mod parameters;
 mod quotas;

@@ -30,13 +30,10 @@ use store::{DataDirectory, Table};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// The number of calls a second in an average hour of a working day.
-const CALLS_PER_SECOND: f64 = 0.6;
-/// In the last hour, the history has at least the call rate of the live traffic, so that the rate does not jump at its
-/// end. This is the maximum of that rate.
-const MOST_IN_LAST_HOUR: f64 = 3.0;
+/// The maximum number of calls a second in the history, in an average hour of a working day: a week at this rate is
+/// loaded in seconds. Below it, history and live traffic have the same rate.
+const MOST_CALLS_PER_SECOND: f64 = 4.0;
 const SECOND: i64 = 1_000_000;
-const HOUR: i64 = 3_600 * SECOND;
 /// The length of the time span that is generated at once.
 const BLOCK: i64 = 10 * 60 * SECOND;
 /// The size of a request, and the number of concurrent requests.
@@ -55,7 +52,7 @@ pub(super) struct Plan {
     pub(super) world: World,
     /// The length of the history.
     pub(super) length: Duration,
-    /// The number of calls a second in the live traffic that follows.
+    /// The number of calls a second, in an average hour of a working day, of the live traffic that follows.
     pub(super) rate: f64,
 }
 
@@ -74,7 +71,7 @@ impl Plan {
         let (mut at, mut fraction) = (from, 0.0);
         while at < to {
             let end = (at + BLOCK).min(to);
-            fraction += self.calls_per_second(at, to) * (end - at) as f64 / SECOND as f64;
+            fraction += self.calls_per_second(at) * (end - at) as f64 / SECOND as f64;
             blocks.push(Block { from: at, to: end, calls: fraction as u64 });
             fraction = fraction.fract();
             at = end;
@@ -82,9 +79,8 @@ impl Plan {
         blocks
     }
 
-    fn calls_per_second(&self, at: i64, end: i64) -> f64 {
-        let usual = CALLS_PER_SECOND * World::activity(at) as f64 / 1_000.0;
-        if end - at <= HOUR { usual.max(self.rate.min(MOST_IN_LAST_HOUR)) } else { usual }
+    fn calls_per_second(&self, at: i64) -> f64 {
+        self.rate.min(MOST_CALLS_PER_SECOND) * World::activity(at) as f64 / 1_000.0
     }
 }
 
@@ -211,34 +207,42 @@ fn progress_bar(blocks: &[Block]) -> ProgressBar {
 mod tests {
     use super::*;
 
+    const HOUR: i64 = 3_600 * SECOND;
     const DAY: i64 = 24 * HOUR;
     /// The time of a Monday at midnight.
     const MONDAY: i64 = 1_793_577_600 * SECOND;
 
-    fn plan() -> Plan {
-        Plan { world: World::new(1), length: Duration::from_secs(1), rate: 3.0 }
+    fn plan(rate: f64) -> Plan {
+        Plan { world: World::new(1), length: Duration::from_secs(1), rate }
+    }
+
+    fn calls(blocks: &[Block]) -> u64 {
+        blocks.iter().map(|block| block.calls).sum()
     }
 
     #[test]
-    fn a_week_has_a_few_hundred_thousand_calls_without_a_gap() {
-        let blocks = plan().blocks(MONDAY, MONDAY + 7 * DAY);
-        let calls: u64 = blocks.iter().map(|block| block.calls).sum();
-        assert!((280_000..340_000).contains(&calls), "{calls}");
+    fn a_week_has_a_million_calls_without_a_gap() {
+        let blocks = plan(2.0).blocks(MONDAY, MONDAY + 7 * DAY);
+        assert!((950_000..1_050_000).contains(&calls(&blocks)), "{}", calls(&blocks));
         assert!(blocks.windows(2).all(|pair| pair[0].to == pair[1].from));
         assert_eq!((blocks[0].from, blocks[blocks.len() - 1].to), (MONDAY, MONDAY + 7 * DAY));
     }
 
     #[test]
-    fn the_last_hour_is_as_busy_as_live() {
-        let blocks = plan().blocks(MONDAY, MONDAY + 4 * HOUR);
-        let last: u64 = blocks.iter().rev().take(6).map(|block| block.calls).sum();
-        assert_eq!(last, 3 * 3_600);
-        assert!(plan().blocks(MONDAY, MONDAY).is_empty());
+    fn the_history_is_as_busy_as_live_up_to_a_rate_that_loads_in_seconds() {
+        let last_ten_minutes = |rate: f64| {
+            let blocks = plan(rate).blocks(MONDAY, MONDAY + 12 * HOUR);
+            blocks.last().map_or(0, |block| block.calls) as f64
+        };
+        let live = |rate: f64| rate * World::activity(MONDAY + 12 * HOUR) as f64 / 1_000.0 * 600.0;
+        assert!((last_ten_minutes(2.0) / live(2.0) - 1.0).abs() < 0.05);
+        assert!(last_ten_minutes(1_000.0) < live(5.0));
+        assert!(plan(2.0).blocks(MONDAY, MONDAY).is_empty());
     }
 
     #[test]
     fn what_comes_later_is_kept_for_the_next_block() {
-        let (plan, mut later) = (plan(), Vec::new());
+        let (plan, mut later) = (plan(2.0), Vec::new());
         let mut times = Vec::new();
         for block in plan.blocks(MONDAY, MONDAY + 2 * HOUR) {
             let signals = play(&plan, &block, &mut later);

@@ -25,7 +25,7 @@ pub(super) struct LiveTraffic {
     pub(super) world: World,
     /// The start of the incident, if there is one.
     pub(super) incident_at: Option<i64>,
-    /// The number of calls a second.
+    /// The number of calls a second in an average hour of a working day.
     pub(super) rate: f64,
     pub(super) state: DemoState,
     pub(super) directory: DataDirectory,
@@ -73,7 +73,7 @@ impl LiveTraffic {
     /// Generates signals up to `now`, and returns those that are due.
     fn due(&mut self, now: i64, progress: &mut Progress) -> Vec<Signal> {
         let from = self.state.loaded_until.max(now - LONGEST_GAP_US).min(now);
-        progress.fraction += self.rate * (now - from) as f64 / 1e6;
+        progress.fraction += self.calls_per_second(now) * (now - from) as f64 / 1e6;
         self.world.calls(from, now, progress.fraction as u64, &mut progress.waiting);
         progress.fraction = progress.fraction.fract();
         progress.waiting.sort_by_key(|signal| signal.micros);
@@ -81,6 +81,12 @@ impl LiveTraffic {
         let later = progress.waiting.partition_point(|signal| signal.micros <= now);
         let waiting = progress.waiting.split_off(later);
         std::mem::replace(&mut progress.waiting, waiting)
+    }
+
+    /// Returns the rate at a time, which follows the same daily rhythm as the history. An incident happens in an average
+    /// hour, whatever the clock says.
+    fn calls_per_second(&self, at: i64) -> f64 {
+        if self.incident_at.is_some() { self.rate } else { self.rate * World::activity(at) as f64 / 1_000.0 }
     }
 
     async fn send(&self, due: Vec<Signal>, progress: &mut Progress) {

@@ -4,14 +4,19 @@ use crate::cli::terminal::sanitize;
 use crate::commands::serve::Endpoints;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 const QUESTION: &str = "SELECT service, category, count(*) AS failures, count(*) FILTER (WHERE hidden) AS hidden\n       \
                         FROM errors WHERE time > now() - INTERVAL '1 day'\n       \
                         GROUP BY service, category ORDER BY failures DESC LIMIT 10";
 
 /// Returns the text.
-pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path) -> String {
-    let mut text = String::from("The demo is running: a week of an invented company, and live traffic.\n\n");
+pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path, history: Duration) -> String {
+    let length = in_words(history);
+    let mut text = match length.as_str() {
+        "" => String::from("The demo is running: live traffic of an invented company.\n\n"),
+        _ => format!("The demo is running: {length} of an invented company, and live traffic.\n\n"),
+    };
     if let Some(web) = endpoints.web {
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "  open  http://{web}/\n");
@@ -30,6 +35,20 @@ pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path) -
     }
     text.push_str("\nCtrl-C stops it.");
     text
+}
+
+/// Returns the length of a history in its largest whole unit, or an empty text if there is none.
+fn in_words(history: Duration) -> String {
+    const UNITS: [(u64, &str); 5] =
+        [(604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let seconds = history.as_secs();
+    let unit = UNITS.into_iter().find(|(length, _)| seconds > 0 && seconds.is_multiple_of(*length));
+    match unit.map(|(length, name)| (seconds / length, name)) {
+        None => String::new(),
+        Some((1, "hour")) => "an hour".to_owned(),
+        Some((1, name)) => format!("a {name}"),
+        Some((count, name)) => format!("{count} {name}s"),
+    }
 }
 
 /// Returns the directory, quoted for a shell.
@@ -59,16 +78,25 @@ mod tests {
     }
 
     #[test]
+    fn the_history_is_told_in_words() {
+        let told =
+            [604_800, 259_200, 3_600, 5_400, 90, 0].map(|seconds| in_words(Duration::from_secs(seconds)));
+        assert_eq!(told, ["a week", "3 days", "an hour", "90 minutes", "90 seconds", ""]);
+    }
+
+    #[test]
     fn the_addresses_and_the_directory_are_the_real_ones() {
         let default = Path::new("faultline-demo");
         let all = endpoints(Some("127.0.0.1:7071"), Some("127.0.0.1:5555"));
-        let shown = text(&all, Path::new("/tmp/a shop"), default);
+        let shown = text(&all, Path::new("/tmp/a shop"), default, Duration::from_secs(7_200));
+        assert!(shown.contains("2 hours of an invented company"), "{shown}");
         for part in
             ["open  http://127.0.0.1:7071/", "tail --data-dir '/tmp/a shop'", "psql -h 127.0.0.1 -p 5555"]
         {
             assert!(shown.contains(part), "{shown}");
         }
-        let shown = text(&endpoints(Some("127.0.0.1:7070"), None), default, default);
+        let shown = text(&endpoints(Some("127.0.0.1:7070"), None), default, default, Duration::ZERO);
+        assert!(shown.contains("running: live traffic"), "{shown}");
         assert!(shown.contains("tail --data-dir faultline-demo\n") && shown.contains("/api/v1/status"));
         assert!(!shown.contains("psql"), "{shown}");
     }

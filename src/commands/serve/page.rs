@@ -20,15 +20,18 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// The views of the page. The page keeps its state behind a `#`, so a path with the name of a view is redirected there.
-const VIEWS: [&str; 11] = [
-    "overview", "groups", "events", "services", "quotas", "trust", "recovery", "alerts", "live", "codes",
-    "sql",
-];
+const VIEWS: [&str; 9] =
+    ["overview", "groups", "events", "services", "quotas", "trust", "live", "codes", "sql"];
 
+/// The page for unknown paths. `ROOT` stands for the relative path from there to the page.
 const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width\"><title>Not found · Faultline</title></head>\
-    <body><h1>There is no such page</h1><p>Faultline's page is <a href=\"/\">here</a>; programs find what they \
-    can ask for in <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a>.</p></body></html>\n";
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+    <meta name=\"color-scheme\" content=\"light dark\"><title>Not found – Faultline</title>\
+    <link rel=\"icon\" href=\"ROOTassets/icon.svg\" type=\"image/svg+xml\">\
+    <link rel=\"stylesheet\" href=\"ROOTassets/app.css\"></head>\
+    <body><main class=\"view\"><div class=\"panel empty\"><h1>There is no such page</h1>\
+    <p><a href=\"ROOT\">Go to the overview</a>, or see what programs can request in \
+    <a href=\"ROOTapi/v1/openapi.json\">api/v1/openapi.json</a>.</p></div></main></body></html>\n";
 
 /// A file of the page.
 struct Asset {
@@ -91,7 +94,8 @@ pub(super) fn answer_unknown_paths(router: Router) -> Router {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         if is_unknown && is_read && wants_html(request.headers()) {
             let media = (header::CONTENT_TYPE, "text/html; charset=utf-8");
-            return with_policy((StatusCode::NOT_FOUND, [media], NOT_FOUND).into_response());
+            let body = NOT_FOUND.replace("ROOT", &root_from(request.uri().path()));
+            return with_policy((StatusCode::NOT_FOUND, [media], body).into_response());
         }
         next.run(request).await
     }))
@@ -146,9 +150,17 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 /// Redirects from the path of a view to the view. If the redirect is impossible, it responds with the page.
 fn lead_to_view(request: &Request) -> Response {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    match HeaderValue::try_from(format!("/#{path}")) {
+    match HeaderValue::try_from(format!("{}#{path}", root_from(request.uri().path()))) {
         Ok(place) => with_policy((StatusCode::FOUND, [(header::LOCATION, place)]).into_response()),
         Err(_) => send(0, request.headers()),
+    }
+}
+
+/// Returns the relative path from a path of this server to its root, so that a proxy may put the page under any path.
+fn root_from(path: &str) -> String {
+    match path.matches('/').count() {
+        0 | 1 => "./".to_owned(),
+        slashes => "../".repeat(slashes - 1),
     }
 }
 
@@ -193,6 +205,30 @@ mod tests {
         files.sort_unstable();
         served.sort_unstable();
         assert_eq!(files, served);
+    }
+
+    /// Checks the limit that `docs/web.md` states.
+    #[test]
+    fn the_compressed_page_is_small() {
+        let sizes = PREPARED.iter().map(|prepared| prepared.gzip.as_ref().unwrap().len());
+        let total: usize = sizes.sum();
+        assert!(total < 1_500_000, "{total}");
+        let first: usize = ASSETS
+            .iter()
+            .zip(PREPARED.iter())
+            .filter(|(asset, _)| !asset.path.ends_with("editor.js") && !asset.path.ends_with(".txt"))
+            .map(|(_, prepared)| prepared.gzip.as_ref().unwrap().len())
+            .sum();
+        assert!(first < 150_000, "the first view needs {first} bytes");
+    }
+
+    #[test]
+    fn the_root_is_relative() {
+        for (path, root) in
+            [("/", "./"), ("/groups", "./"), ("/groups/", "../"), ("/api/v1/nothing", "../../")]
+        {
+            assert_eq!(root_from(path), root, "{path}");
+        }
     }
 
     #[test]

@@ -58,6 +58,13 @@ impl Machine {
         Server::run(&self.folder, self.command(), arguments)
     }
 
+    /// Starts a demo.
+    pub(crate) fn demo(&self, arguments: &[&str]) -> Server {
+        let mut server = Server::spawn_as("demo", &self.folder, self.command(), arguments);
+        assert!(server.gets_ready(), "the demo ended: {:?}\n{}", server.wait(), server.said());
+        server
+    }
+
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.folder.path().join("data")
     }

@@ -132,7 +132,7 @@ function plotOptions(latest: Latest, tip: { current: HTMLDivElement | null }, wi
     hooks: {
       setCursor: [(plot) => showTip(plot, tip.current, latest.current.props)],
       setSelect: [(plot) => select(plot, latest.current)],
-      ready: [(plot) => openOnClick(plot, latest)],
+      ready: [(plot) => openOnClick(plot, latest), (plot) => selectByTouch(plot, latest)],
     },
   };
 }
@@ -185,6 +185,42 @@ function openOnClick(plot: uPlot, latest: Latest): void {
   });
 }
 
+/** The movement in pixels from which a touch selects a range, or scrolls the page. */
+const TOUCH_SLOP = 8;
+
+/**
+ * A finger that moves sideways selects a range, as a mouse does; one that moves up or down scrolls the page, for which the
+ * area has `touch-action: pan-y`. A tap is a click.
+ */
+function selectByTouch(plot: uPlot, latest: Latest): void {
+  let [finger, start] = [-1, 0];
+  const end = (event: PointerEvent, isDone: boolean) => {
+    if (event.pointerId !== finger) return;
+    finger = -1;
+    if (isDone) select(plot, latest.current);
+    else plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  };
+  plot.over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "touch" || !event.isPrimary) return;
+    [finger, start] = [event.pointerId, at(plot, event)];
+    plot.over.setPointerCapture(finger);
+  });
+  plot.over.addEventListener("pointermove", (event) => {
+    if (event.pointerId !== finger) return;
+    const [left, right] = [start, at(plot, event)].sort((a, b) => a - b) as [number, number];
+    const width = right - left < TOUCH_SLOP ? 0 : right - left;
+    plot.setSelect({ left, top: 0, width, height: width === 0 ? 0 : plot.over.clientHeight }, false);
+  });
+  plot.over.addEventListener("pointerup", (event) => end(event, true));
+  plot.over.addEventListener("pointercancel", (event) => end(event, false));
+}
+
+/** Where a pointer is within the plot, in pixels from its left end. */
+function at(plot: uPlot, event: PointerEvent): number {
+  const box = plot.over.getBoundingClientRect();
+  return Math.min(box.width, Math.max(0, event.clientX - box.left));
+}
+
 function showTip(plot: uPlot, tip: HTMLDivElement | null, props: ChartProps): void {
   if (tip === null) return;
   const left = plot.cursor.left ?? -1;
@@ -220,6 +256,11 @@ function element(name: string, className: string, text: string): HTMLElement {
   return made;
 }
 
+/** A value as text; a dash where nothing was reported. */
+function cell(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? "–" : format(value);
+}
+
 /** The same numbers as a table; each time leads where a drag or a click would. */
 function ChartTable({ label, time, step, series, format = count, bucketLink }: ChartProps) {
   const { here } = useRoute();
@@ -244,7 +285,7 @@ function ChartTable({ label, time, step, series, format = count, bucketLink }: C
                 return (
                   <tr key={place}>
                     <th scope="row">{fullTime(from).slice(0, 16)}</th>
-                    {series.map((each) => <td key={each.key} class="right">{format(each.values[place] ?? 0)}</td>)}
+                    {series.map((each) => <td key={each.key} class="right">{cell(each.values[place], format)}</td>)}
                     <td>
                       <a href={here({ ...absolute(from, to) })} aria-label={`Zoom to ${fullTime(from)}`}>zoom</a>
                       {bucketLink !== undefined && (

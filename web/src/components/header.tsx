@@ -1,8 +1,8 @@
 /** The head of the page: where one is, and what time and which service everything below is about. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Names, Session } from "../api";
-import { signOut } from "../core/client";
+import { Failure, signOut } from "../core/client";
 import { navigate, refreshSeconds, TIMELESS, useEndpoint, useApp, useRoute } from "../core/hooks";
 import { describe, isLive, parseTime, PRESETS, resolve, shifted, toInput, absolute, widened } from "../core/time";
 import type { Theme } from "../core/theme";
@@ -71,11 +71,25 @@ export function Header({ session, theme, setTheme, onSignOut }: {
 
 const THEME_NAMES: Record<Theme, string> = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
 
+/** The form is shown only when the server has ended the session: until then the cookie is still worth something. */
 function SignedIn({ session, onSignOut }: { session: Session; onSignOut: () => void }) {
+  const [failure, setFailure] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const leave = () => {
+    setBusy(true);
+    setFailure(null);
+    signOut().then(onSignOut, (error: unknown) => {
+      setBusy(false);
+      // A session that the server does not know any more has ended as well.
+      if (error instanceof Failure && error.status === 401) onSignOut();
+      else setFailure(error instanceof Failure ? error.message : String(error));
+    });
+  };
   return (
     <span class="signed-in">
       <span class="muted">{session.name ?? "signed in"}</span>
-      <button type="button" class="quiet" onClick={() => void signOut().finally(onSignOut)}>Sign out</button>
+      <button type="button" class="quiet" onClick={leave} disabled={isBusy}>Sign out</button>
+      {failure !== null && <span class="tone-danger" role="alert">You are still signed in: {failure}</span>}
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { Failure, request } from "./client";
 import type { Query } from "./url";
 import { searchParams } from "./url";
 import { SseParser } from "./sse";
+import { anyOf } from "./statements";
 
 export interface TailHandlers {
   onEvent: (event: EventRow) => void;
@@ -14,6 +15,39 @@ export interface TailHandlers {
 }
 
 const PAUSE_MS = 2000;
+
+/** The filters of the live view. */
+export interface TailFilters {
+  services: readonly string[];
+  environments: readonly string[];
+  categories: readonly string[];
+  codes: readonly string[];
+  hidden: string | null;
+  where: string | null;
+}
+
+/**
+ * The parameters of the tail. It knows neither environments nor services without a name, so these become conditions: any of
+ * the values of a filter, and an empty one for events that have none. Pure.
+ */
+export function tailQuery(filters: TailFilters, recent: number): Query {
+  const isPlain = !filters.services.includes("");
+  const conditions = [
+    filters.hidden === "true" ? "hidden" : filters.hidden === "false" ? "NOT hidden" : null,
+    isPlain ? null : anyOf("service", filters.services),
+    anyOf("environment", filters.environments),
+    filters.where,
+  ];
+  const given = conditions.filter((each): each is string => each !== null && each.trim() !== "");
+  return {
+    service: isPlain ? filters.services : [],
+    category: filters.categories,
+    code: filters.codes,
+    // The line break ends a comment at the end of a condition.
+    where: given.length === 0 ? null : given.length === 1 ? given[0] : given.map((each) => `(${each}\n)`).join(" AND "),
+    recent,
+  };
+}
 
 /** Follows until the signal says stop. A mistake in the filters ends it; a broken connection does not. */
 export async function followTail(query: Query, handlers: TailHandlers, signal: AbortSignal): Promise<void> {

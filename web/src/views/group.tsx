@@ -8,6 +8,7 @@ import { Loaded, Empty } from "../components/states";
 import { count, plural } from "../core/format";
 import { useEndpoint, useNow, useRoute, useTitle } from "../core/hooks";
 import { filtersOf } from "../core/url";
+import { groupClients } from "../core/statements";
 import { categoryColor, findingName } from "../core/words";
 import { StateMark } from "./groups";
 import { Fact } from "./overview-ingest";
@@ -25,7 +26,7 @@ export function GroupView({ fingerprint }: { fingerprint: string }) {
 
 function Body({ data }: { data: GroupPage }) {
   const now = useNow(10);
-  const { link } = useRoute();
+  const { all, link } = useRoute();
   const { group } = data;
   // Without a kind: the group of a warning has a page as well.
   const events = { fingerprint: group.fingerprint, service: null };
@@ -51,10 +52,11 @@ function Body({ data }: { data: GroupPage }) {
             bucketLink={(from, to) => link(["events"], { ...events, from, to })} />
           <dl class="facts facts-row">
             <Fact name="In this time"><Num value={group.errors} href={link(["events"], events)} label="failures" /></Fact>
-            <Fact name="Open">{count(shown)}</Fact>
+            <Fact name="Open"><Num value={shown} href={link(["events"], { ...events, hidden: "false" })} label="open failures" /></Fact>
             <Fact name="Hidden"><Num value={group.hidden} href={link(["events"], { ...events, hidden: "true" })} label="hidden failures" tone="hidden" /></Fact>
             <Fact name="Over all of history"><Num value={data.total_errors} href={link(["events"], { ...events, from: group.first_seen, to: "now" })} label="failures" /></Fact>
-            <Fact name="Clients">{count(group.clients)}</Fact>
+            <Fact name="Clients"><Num value={group.clients} label="clients"
+              href={link(["sql"], { sql: groupClients(group.fingerprint, data.range, all("environment")) })} /></Fact>
             <Fact name="First seen"><Ago time={group.first_seen} now={now} /></Fact>
             <Fact name="Last seen"><Ago time={group.last_seen} now={now} /></Fact>
           </dl>

@@ -93,7 +93,7 @@ function Row({ group, now }: { group: Group; now: number }) {
         )}
       </td>
       <td class="cell-trend minor"><Sparkline values={group.trend} color={categoryColor(group.category)} /></td>
-      <td class="right minor">{count(group.clients)}</td>
+      <td class="right minor"><a class="num" href={link(["groups", group.fingerprint])} aria-label={`${count(group.clients)} clients`}>{count(group.clients)}</a></td>
       <td class="minor"><Ago time={group.first_seen} now={now} /></td>
       <td class="minor"><Ago time={group.last_seen} now={now} /></td>
     </tr>

@@ -8,7 +8,7 @@ import { Failed } from "../components/states";
 import type { Failure } from "../core/client";
 import { plural } from "../core/format";
 import { navigate, useEndpoint, useRoute, useTitle } from "../core/hooks";
-import { followTail } from "../core/tail";
+import { followTail, tailQuery } from "../core/tail";
 import type { Query } from "../core/url";
 
 /** Rows that are kept; older ones go. */
@@ -51,16 +51,7 @@ export function LiveView() {
 function useTailQuery(): Query {
   const { all, param } = useRoute();
   const hidden = param("hidden");
-  const conditions = [hidden === "true" ? "hidden" : hidden === "false" ? "NOT hidden" : null, param("where")];
-  for (const environment of all("environment")) conditions.push(`environment = '${environment.replaceAll("'", "''")}'`);
-  const given = conditions.filter((each) => each !== null && each.trim() !== "");
-  return {
-    service: all("service").filter((each) => each !== ""),
-    category: all("category"),
-    code: all("code"),
-    where: given.length === 0 ? null : given.length === 1 ? given[0] : given.map((each) => `(${each}\n)`).join(" AND "),
-    recent: RECENT,
-  };
+  return tailQuery({ services: all("service"), environments: all("environment"), categories: all("category"), codes: all("code"), hidden, where: param("where") }, RECENT);
 }
 
 function useTail(query: Query, isPaused: boolean) {

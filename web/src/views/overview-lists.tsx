@@ -5,6 +5,7 @@ import { Ago, CategoryBadge, Num, Panel, Text } from "../components/parts";
 import { Empty } from "../components/states";
 import { Gauge, quotaEnd, quotaEvents } from "../components/gauge";
 import { useRoute } from "../core/hooks";
+import { loopAttempts } from "../core/statements";
 import { resolve } from "../core/time";
 import { recoveryAdvice, words } from "../core/words";
 
@@ -45,7 +46,7 @@ export function LoopList({ loops, now }: { loops: RetryLoop[]; now: number }) {
   return (
     <ul class="list">
       {loops.map((loop) => {
-        const events = link(["sql"], { sql: attempts(loop) });
+        const events = link(["sql"], { sql: loopAttempts(loop) });
         return (
           <li key={`${loop.time} ${loop.client} ${loop.fingerprint}`}>
             <p class="list-main">
@@ -61,15 +62,6 @@ export function LoopList({ loops, now }: { loops: RetryLoop[]; now: number }) {
       })}
     </ul>
   );
-}
-
-/** The attempts of a loop, which is one client's, or else one session's: no filter of the events view says that. */
-function attempts(loop: RetryLoop): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-  const end = new Date(Date.parse(loop.time) + 600e3).toISOString();
-  return `SELECT time, operation, message, request_id, event_id, represents\nFROM errors\nWHERE fingerprint = ${quoted(loop.fingerprint)}\n`
-    + `  AND coalesce(client, session_id) = ${quoted(loop.client)}\n`
-    + `  AND time >= ${quoted(loop.time)} AND time < ${quoted(end)}\nORDER BY time`;
 }
 
 export function QuotasPanel({ quotas, now }: { quotas: QuotaRow[]; now: number }) {

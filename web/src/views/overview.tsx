@@ -62,27 +62,43 @@ function Nothing({ data, now }: { data: Overview; now: number }) {
   );
 }
 
+/** Services that the banner names; the others are counted. */
+const NAMED = 3;
+
 /** Without the replies a service looks better than it is, so its numbers cannot be trusted. */
 function NotCaptured({ services }: { services: Overview["not_captured"] }) {
-  const { link } = useRoute();
   if (services.length === 0) return null;
+  const blind = services.filter(({ capture }) => capture === "not_captured");
+  const partial = services.filter(({ capture }) => capture === "partial");
   return (
-    <div class="banner banner-warn" role="status">
-      <p>
-        <strong>{plural(services.length, "service")} may fail unseen.</strong> Replies of{" "}
-        {services.map(({ service, calls }, place) => (
-          <span key={service}>
-            {place > 0 && ", "}
-            <a href={link(["services"], { service })}>{service}</a> ({plural(calls, "call")})
-          </span>
-        ))}{" "}
-        are not captured: failures inside of them cannot be found, and “0 % errors” means nothing.
-      </p>
-    </div>
+    <p class="banner banner-warn" role="status">
+      <strong>{plural(services.length, "service")} may fail unseen.</strong>
+      {blind.length > 0 && <> No replies are captured of <Named services={blind} />.</>}
+      {partial.length > 0 && <> Only some replies are captured of <Named services={partial} />.</>}
+    </p>
   );
 }
 
-/** The promise of the product, side by side. */
+function Named({ services }: { services: Overview["not_captured"] }) {
+  const { link } = useRoute();
+  const [named, more] = [services.slice(0, NAMED), services.length - NAMED];
+  return (
+    <>
+      {named.map(({ service }, place) => (
+        <span key={service}>
+          {place > 0 && (place === named.length - 1 && more <= 0 ? " and " : ", ")}
+          <a href={link(["services"], { service })}>{service}</a>
+        </span>
+      ))}
+      {more > 0 && <> and <a href={link(["services"])}>{count(more)} more</a></>}
+    </>
+  );
+}
+
+/**
+ * The promise of the product, side by side. The rates are those of calls, which are stored by the minute; the numbers and the
+ * charts are failures, so that each of them equals the events that it leads to.
+ */
 function Difference({ totals, previous, series, step }: {
   totals: Totals;
   previous: Totals;
@@ -90,37 +106,37 @@ function Difference({ totals, previous, series, step }: {
   step: number;
 }) {
   const { link } = useRoute();
-  const visible = totals.failed_calls - totals.hidden_calls;
+  const visible = totals.errors - totals.hidden;
   const open: Series = {
     key: "open", label: "Failed openly", color: "--open-fill",
-    values: series.failed_calls.map((failed, place) => failed - (series.hidden_calls[place] ?? 0)),
+    values: series.errors.map((failed, place) => failed - (series.hidden[place] ?? 0)),
   };
-  const hidden: Series = { key: "hidden", label: "Failed inside a success", color: "--hidden-fill", values: series.hidden_calls };
-  const share = ratio(totals.hidden_calls, totals.failed_calls);
-  const top = Math.max(1, ...series.failed_calls) * 1.08;
+  const hidden: Series = { key: "hidden", label: "Failed inside a success", color: "--hidden-fill", values: series.hidden };
+  const share = ratio(totals.hidden, totals.errors);
+  const top = Math.max(1, ...series.errors) * 1.08;
   const bucket = (query: Record<string, string>) => (from: string, to: string) =>
     link(["events"], { kind: "error", from, to, ...query });
   return (
     <div class="pair">
       <section class="panel">
         <header class="panel-head"><h2>What other dashboards show</h2></header>
-        <p class="big">{percent(ratio(visible, totals.calls))} <span class="big-unit">of calls fail</span></p>
+        <p class="big">{percent(ratio(totals.failed_calls - totals.hidden_calls, totals.calls))} <span class="big-unit">of calls fail</span></p>
         <p class="big-note">
-          <Num value={visible} href={link(["events"], { kind: "error", hidden: "false" })} label="calls that failed openly" /> of {plural(totals.calls, "call")}
+          <Num value={visible} href={link(["events"], { kind: "error", hidden: "false" })} label="open failures" /> open failures, {plural(totals.calls, "call")}
         </p>
-        <TimeChart label="Calls that failed openly" time={series.time} step={step} series={[open]} max={top} height={120}
+        <TimeChart label="Open failures" time={series.time} step={step} series={[open]} max={top} height={120}
           legend={false} bucketLink={bucket({ hidden: "false" })} />
       </section>
       <section class="panel panel-hidden">
         <header class="panel-head"><h2>What really failed</h2></header>
         <p class="big">{percent(ratio(totals.failed_calls, totals.calls))} <span class="big-unit">of calls fail</span></p>
         <p class="big-note">
-          <Num value={totals.failed_calls} href={link(["events"], { kind: "error" })} label="calls that failed" />, of which{" "}
-          <Num value={totals.hidden_calls} href={link(["events"], { kind: "error", hidden: "true" })} label="hidden failures" tone="hidden" />{" "}
+          <Num value={totals.errors} href={link(["events"], { kind: "error" })} label="failures" /> failures, of which{" "}
+          <Num value={totals.hidden} href={link(["events"], { kind: "error", hidden: "true" })} label="hidden failures" tone="hidden" />{" "}
           {share !== null && <>({percent(share)}) </>}inside replies that say success
-          <Trend now={totals.failed_calls} before={previous.failed_calls} />
+          <Trend now={totals.errors} before={previous.errors} />
         </p>
-        <TimeChart label="Calls that really failed" time={series.time} step={step} series={[open, hidden]} max={top} height={120}
+        <TimeChart label="All failures" time={series.time} step={step} series={[open, hidden]} max={top} height={120}
           legend={false} bucketLink={bucket({})} />
       </section>
     </div>

@@ -32,7 +32,7 @@ export function ServicesView() {
 
 const CALL_COLUMNS = [
   { key: "calls", title: "Calls", right: true },
-  { key: "failed", title: "Failed", right: true },
+  { key: "failed", title: "Failures", right: true },
   { key: "hidden", title: "Hidden share", right: true },
 ];
 
@@ -46,7 +46,7 @@ function Many({ data }: { data: Services }) {
   const { here } = useRoute();
   return (
     <DataTable label="Services" columns={[
-      { key: "service", title: "Service" }, ...CALL_COLUMNS, { key: "trend", title: "Failed calls", minor: true }, ...LATENCY_COLUMNS,
+      { key: "service", title: "Service" }, ...CALL_COLUMNS, { key: "trend", title: "Failures over time", minor: true }, ...LATENCY_COLUMNS,
       { key: "findings", title: "Findings", minor: true },
     ]}>
       {data.services.map((service) => (
@@ -56,7 +56,7 @@ function Many({ data }: { data: Services }) {
             <span class="sub"><Capture service={service} /> {service.dialects.join(", ")}</span>
           </td>
           <CallCells stats={service} filter={{ service: service.service ?? "" }} />
-          <td class="cell-trend minor"><Sparkline values={service.trend.failed_calls} over={service.trend.hidden_calls} color="--open-fill" /></td>
+          <td class="cell-trend minor"><Sparkline values={service.trend.errors} over={service.trend.hidden} color="--open-fill" /></td>
           <LatencyCells stats={service} />
           <td class="minor">
             {service.findings.filter(({ finding }) => finding !== "hidden_failure").slice(0, 2).map((finding) => (
@@ -71,19 +71,20 @@ function Many({ data }: { data: Services }) {
   );
 }
 
+/** Calls and failures. The share under the failures is that of calls, which are stored by the minute. */
 function CallCells({ stats, filter }: { stats: CallStats; filter: Record<string, string> }) {
   const { link } = useRoute();
   const failed = ratio(stats.failed_calls, stats.calls);
-  const hidden = ratio(stats.hidden_calls, stats.failed_calls);
+  const hidden = ratio(stats.hidden, stats.errors);
   return (
     <>
       <td class="right">{count(stats.calls)}</td>
       <td class="right">
-        <Num value={stats.failed_calls} href={link(["events"], { kind: "error", ...filter })} label="failed calls" />
+        <Num value={stats.errors} href={link(["events"], { kind: "error", ...filter })} label="failures" />
         <span class="sub">{percent(failed)}</span>
       </td>
       <td class="right">
-        {stats.hidden_calls > 0
+        {stats.hidden > 0
           ? <a class="num num-hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })}>{percent(hidden)}</a>
           : <span class="muted">{percent(hidden)}</span>}
       </td>
@@ -117,8 +118,8 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
   const { link } = useRoute();
   const filter = { service: service.service ?? "" };
   const { about, tone } = CAPTURE[service.capture] ?? CAPTURE.unknown;
-  const open = service.trend.failed_calls.map((failed, place) => failed - (service.trend.hidden_calls[place] ?? 0));
-  const ok = service.trend.calls.map((calls, place) => calls - (service.trend.failed_calls[place] ?? 0));
+  const open = service.trend.errors.map((failed, place) => failed - (service.trend.hidden[place] ?? 0));
+  const ok = service.trend.calls.map((calls, place) => Math.max(0, calls - (service.trend.failed_calls[place] ?? 0)));
   return (
     <>
       {(tone === "danger" || tone === "warn") && <p class="banner banner-warn" role="status">{about}</p>}
@@ -128,8 +129,8 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
       </p>
       <dl class="stats">
         <Stat name="Calls">{count(service.calls)}</Stat>
-        <Stat name="Failed"><Num value={service.failed_calls} href={link(["events"], { kind: "error", ...filter })} label="failed calls" /> <small>{percent(ratio(service.failed_calls, service.calls))}</small></Stat>
-        <Stat name="Of them hidden"><Num value={service.hidden_calls} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden_calls, service.failed_calls))}</small></Stat>
+        <Stat name="Failures"><Num value={service.errors} href={link(["events"], { kind: "error", ...filter })} label="failures" /> <small>{percent(ratio(service.failed_calls, service.calls))}</small></Stat>
+        <Stat name="Of them hidden"><Num value={service.hidden} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden, service.errors))}</small></Stat>
         <Stat name="Groups"><Num value={service.groups} href={link(["groups"], filter)} label="groups" /></Stat>
         <Stat name="Median">{milliseconds(service.p50_ms)}</Stat>
         <Stat name="p99">{milliseconds(service.p99_ms)}</Stat>
@@ -138,7 +139,7 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
         <Panel title="Calls" wide>
           <TimeChart label="Calls of this service" time={data.time} step={data.range.step_s} height={180}
             series={[
-              { key: "hidden", label: "Failed inside a success", color: "--hidden-fill", values: service.trend.hidden_calls, href: link(["events"], { kind: "error", hidden: "true", ...filter }) },
+              { key: "hidden", label: "Failed inside a success", color: "--hidden-fill", values: service.trend.hidden, href: link(["events"], { kind: "error", hidden: "true", ...filter }) },
               { key: "open", label: "Failed openly", color: "--open-fill", values: open, href: link(["events"], { kind: "error", hidden: "false", ...filter }) },
               { key: "ok", label: "Worked", color: "--ok-fill", values: ok },
             ]}

@@ -8,6 +8,7 @@ import { DataTable, MoreButton, useFirst } from "../components/table";
 import { count, duration, percent, plural, ratio } from "../core/format";
 import { useEndpoint, useNow, useRoute, useTitle } from "../core/hooks";
 import { filtersOf } from "../core/url";
+import { confirmations as confirmationsSql, tokenAttempts } from "../core/statements";
 import { words } from "../core/words";
 
 const COLORS = ["--accent-fill", "--warn-fill", "--danger-fill", "--open-fill"];
@@ -39,7 +40,7 @@ function Body({ data }: { data: Trust }) {
           bucketLink={(from, to) => link(["events"], { ...denied, from, to })} />
       </Panel>
       <Panel title="Confirmations" wide about="How far each confirmation token came: required, granted by a person, used.">
-        <Funnel confirmations={data.confirmations} />
+        <Funnel confirmations={data.confirmations} range={data.range} />
         <Tokens tokens={data.confirmations.tokens} now={now} />
       </Panel>
       <Panel title="Denied operations" wide><Denials data={data} now={now} /></Panel>
@@ -102,20 +103,25 @@ const STATES: readonly [string, string, string][] = [
   ["used", "Used", "ok"],
 ];
 
-function Funnel({ confirmations }: { confirmations: Trust["confirmations"] }) {
+function Funnel({ confirmations, range }: { confirmations: Trust["confirmations"]; range: Trust["range"] }) {
+  const { all: given, link } = useRoute();
   const { required, granted, used, states, median_seconds_to_use: median } = confirmations;
   const all = Object.values(states).reduce((sum, tokens) => sum + tokens, 0);
   if (all === 0) return <Empty title="No confirmation was required in this time" />;
   const most = Math.max(1, required, granted, used);
-  const steps: [string, number][] = [["Required", required], ["Granted", granted], ["Used", used]];
+  const steps: [string, number, string][] = [
+    ["Required", required, "required_at"], ["Granted", granted, "granted_at"], ["Used", used, "used_at"],
+  ];
+  const filters = Object.fromEntries(["service", "client", "operation"].map((name) => [name, given(name)]));
+  const rows = (condition: string) => link(["sql"], { sql: confirmationsSql(range, filters, condition) });
   return (
     <div class="funnel-box">
       <ol class="funnel">
-        {steps.map(([name, tokens]) => (
+        {steps.map(([name, tokens, column]) => (
           <li key={name}>
             <span class="funnel-name">{name}</span>
             <span class="funnel-track" aria-hidden="true"><span style={{ width: `${(tokens / most) * 100}%` }} /></span>
-            <span><b>{count(tokens)}</b> <span class="muted">{percent(ratio(tokens, required))}</span></span>
+            <span><Num value={tokens} href={rows(`${column} IS NOT NULL`)} label={`confirmations ${name.toLowerCase()}`} /> <span class="muted">{percent(ratio(tokens, required))}</span></span>
           </li>
         ))}
       </ol>
@@ -123,7 +129,7 @@ function Funnel({ confirmations }: { confirmations: Trust["confirmations"] }) {
         {STATES.filter(([state]) => (states[state] ?? 0) > 0).map(([state, name, tone]) => (
           <div key={state}>
             <dt>{name}</dt>
-            <dd class={tone === "danger" ? "tone-danger" : ""}>{count(states[state])}</dd>
+            <dd><Num value={states[state]} href={rows(`state = '${state}'`)} label={`confirmations ${name.toLowerCase()}`} tone={tone === "danger" ? "danger" : undefined} /></dd>
           </div>
         ))}
         {median !== null && <div><dt>Median time to use</dt><dd>{duration(median)}</dd></div>}
@@ -146,12 +152,13 @@ function Tokens({ tokens, now }: { tokens: Confirmation[]; now: number }) {
     ]}>
       {shown.map((token) => (
         <tr key={token.token_hash}>
-          <td><a class="mono nowrap" href={link(["events"], { token_hash: token.token_hash, from: earlier(token), to: "now" })}>{token.token_hash.slice(0, 8)}</a></td>
+          <td><a class="mono nowrap" href={link(["events"], { token_hash: token.token_hash, service: null, environment: null, from: earlier(token), to: "now" })}>{token.token_hash.slice(0, 8)}</a></td>
           <td><span class={`state state-${named.get(token.state)?.tone ?? "none"}`}>{named.get(token.state)?.name ?? token.state}</span></td>
           <td class="cell-main"><Text value={token.operation} /><span class="sub"><Text value={token.service} /></span></td>
           <td class="minor"><Text value={token.client} /></td>
-          <td class="right minor">{count(token.attempts)}</td>
-          <td class="right">{count(token.refusals)}</td>
+          <td class="right minor"><Num value={token.attempts} href={link(["sql"], { sql: tokenAttempts(token) })} label="attempts to use the token" /></td>
+          <td class="right"><Num value={token.refusals} label="rejected attempts"
+            href={link(["events"], { kind: "error", category: "TOKEN", token_hash: token.token_hash, service: null, environment: null, from: earlier(token), to: "now" })} /></td>
           <td><Ago time={token.last_seen} now={now} /></td>
         </tr>
       ))}

@@ -30,30 +30,53 @@ async function visit({ go, page, settled }, view) {
     await page.waitForFunction((before) => location.hash !== before, `#/${view.route}`);
     await settled();
   }
+  for (const selector of view.has) await page.locator(selector).first().waitFor({ state: "attached" });
+  await drawn(page);
+}
+
+/** What was changed has been drawn: canvases are drawn in an animation frame. */
+async function drawn(page) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 export function looks({ firstChart }) {
   return [
-    ...VIEWS.map((view) => ({ name: `${view.name} has data`, run: (window) => hasData(window, view, "light") })),
-    ...VIEWS.map((view) => ({ name: `${view.name} is dark when the system is`, settings: { colorScheme: "dark" }, run: (window) => isDark(window, view) })),
-    ...VIEWS.map((view) => ({ name: `${view.name} fits 390 pixels`, settings: { viewport: { width: 390, height: 844 }, hasTouch: true }, run: (window) => fits(window, view) })),
-    { name: "axe finds nothing serious in light", run: (window) => accessible(window) },
-    { name: "axe finds nothing serious in dark", settings: { colorScheme: "dark" }, run: (window) => accessible(window) },
+    { name: "the first view paints soon", alone: "first", run: (window) => paints(window, firstChart) },
+    ...VIEWS.map((view) => ({ name: `${view.name} has data, in light, in dark and 390 pixels wide`, settings: { hasTouch: true }, run: (window) => look(window, view) })),
     { name: "the theme can be chosen and stays", run: theme },
-    { name: "the first view paints soon", run: (window) => paints(window, firstChart) },
   ];
 }
 
-async function hasData(window, view, look) {
+/** One view, loaded once and looked at in every way. */
+async function look(window, view) {
+  const { page } = window;
   await visit(window, view);
-  for (const selector of view.has) await window.page.locator(selector).first().waitFor({ state: "attached" });
-  await window.page.waitForTimeout(250);
-  await window.shot(`${view.name}-${look}`);
-  await nothingSmuggled(window.page);
+  await window.shot(`${view.name}-light`);
+  await nothingSmuggled(page);
+  const serious = [...await accessible(page, "light")];
+  await page.emulateMedia({ colorScheme: "dark" });
+  await drawn(page);
+  await window.shot(`${view.name}-dark`);
+  const brightness = await page.evaluate(() => {
+    const [red, green, blue] = getComputedStyle(document.documentElement).backgroundColor.match(/[\d.]+/g).map(Number);
+    return (red + green + blue) / 3;
+  });
+  assert.ok(brightness < 64, `the background is dark (${brightness})`);
+  serious.push(...await accessible(page, "dark"));
+  await page.setViewportSize({ width: 390, height: 844 });
+  await drawn(page);
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.ok(over <= 0, `the page does not scroll sideways (${over} pixels)`);
+  await window.shot(`${view.name}-phone-dark`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await drawn(page);
+  await window.shot(`${view.name}-phone`);
+  serious.push(...await accessible(page, "narrow"));
+  assert.deepEqual(serious, [], "axe finds nothing serious");
 }
 
 /** Texts of senders are texts: no element is made of them. */
-async function nothingSmuggled(page) {
+export async function nothingSmuggled(page) {
   const found = await page.evaluate(() => ({
     scripts: [...document.scripts].filter((each) => !each.src.endsWith("/assets/app.js")).length,
     images: document.querySelectorAll("img, iframe, object, embed, style").length,
@@ -63,45 +86,12 @@ async function nothingSmuggled(page) {
   assert.deepEqual(found, { scripts: 0, images: 0, unseen: false, handlers: 0 });
 }
 
-async function isDark(window, view) {
-  await visit(window, view);
-  await window.page.locator(view.has[0]).first().waitFor({ state: "attached" });
-  await window.page.waitForTimeout(250);
-  await window.shot(`${view.name}-dark`);
-  const brightness = await window.page.evaluate(() => {
-    const [red, green, blue] = getComputedStyle(document.documentElement).backgroundColor.match(/[\d.]+/g).map(Number);
-    return (red + green + blue) / 3;
-  });
-  assert.ok(brightness < 64, `the background is dark (${brightness})`);
-}
-
-async function fits(window, view) {
-  await visit(window, view);
-  await window.page.locator(view.has[0]).first().waitFor({ state: "attached" });
-  await window.page.waitForTimeout(250);
-  await window.shot(`${view.name}-phone`);
-  const over = await window.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.ok(over <= 0, `the page does not scroll sideways (${over} pixels)`);
-}
-
-async function accessible(window) {
-  const serious = [];
-  for (const view of VIEWS) {
-    await visit(window, view);
-    await window.page.locator(view.has[0]).first().waitFor({ state: "attached" });
-    const { violations } = await runAxe(window.page);
-    for (const { id, impact, nodes } of violations) {
-      if (["serious", "critical"].includes(impact)) serious.push(`${view.name}: ${id} (${impact}): ${nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
-    }
-  }
-  assert.deepEqual(serious, []);
-  return `${VIEWS.length} views`;
-}
-
-/** The debugger puts axe into the page: the page's own policy lets no other script in. */
-async function runAxe(page) {
-  await page.evaluate(axe);
-  return page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+/** What axe calls serious. The debugger puts axe into the page: the page's own policy lets no other script in. */
+async function accessible(page, look) {
+  if (!await page.evaluate(() => "axe" in window)) await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, impact, nodes }) =>
+    `${look}: ${id} (${impact}): ${nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
 }
 
 async function theme({ go, page }) {

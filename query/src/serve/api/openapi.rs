@@ -1,39 +1,10 @@
 //! `openapi.json`, generated from the table of endpoints.
 
+use super::other_paths::{OTHER_PATHS, OtherPath};
+use super::parameters::Parameter;
 use super::shape::{self, Shape};
 use super::{ENDPOINTS, Endpoint};
 use serde_json::{Map, Value, json};
-
-/// The paths that are served elsewhere: method, path, purpose, and the media type of the response.
-const OTHER_PATHS: [(&str, &str, &str, &str); 6] = [
-    (
-        "post",
-        "/api/v1/sql",
-        "Runs one SQL statement that reads: {\"query\", \"params\", \"max_rows\"}, or the statement as text.",
-        "application/json",
-    ),
-    (
-        "get",
-        "/api/v1/tail",
-        "Live events, as server-sent events. Takes category, service, code, where and recent.",
-        "text/event-stream",
-    ),
-    ("get", "/api/v1/status", "Every counter of the server.", "application/json"),
-    (
-        "get",
-        "/api/v1/session",
-        "Whether tokens are required, and who is signed in. Needs no token.",
-        "application/json",
-    ),
-    (
-        "post",
-        "/api/v1/session",
-        "Signs a browser in with {\"token\"}, and sets a cookie. Later requests that are not GET need the header \
-         X-CSRF-Token.",
-        "application/json",
-    ),
-    ("delete", "/api/v1/session", "Signs a browser out.", "application/json"),
-];
 
 /// Returns the document.
 pub(super) fn document() -> Value {
@@ -41,16 +12,9 @@ pub(super) fn document() -> Value {
     for endpoint in ENDPOINTS {
         paths.insert(endpoint.path.to_owned(), json!({"get": operation(endpoint)}));
     }
-    for (method, path, about, media) in OTHER_PATHS {
-        let item = paths.entry(path).or_insert_with(|| json!({}));
-        let success = if method == "delete" { "204" } else { "200" };
-        item[method] = json!({
-            "summary": about,
-            "responses": {
-                success: {"description": "The answer.", "content": {media: {}}},
-                "default": error_response(),
-            },
-        });
+    for other in OTHER_PATHS {
+        let item = paths.entry(other.path).or_insert_with(|| json!({}));
+        item[other.method] = other_operation(other);
     }
     json!({
         "openapi": "3.1.0",
@@ -73,14 +37,7 @@ pub(super) fn document() -> Value {
 }
 
 fn operation(endpoint: &Endpoint) -> Value {
-    let query = endpoint.parameters.iter().copied().flatten().map(|parameter| {
-        json!({
-            "name": parameter.name,
-            "in": "query",
-            "description": parameter.about,
-            "schema": parameter.kind.schema(),
-        })
-    });
+    let query = endpoint.parameters.iter().copied().flatten().map(query_parameter);
     let in_path =
         endpoint.path.split(['{', '}']).nth(1).map(
             |name| json!({"name": name, "in": "path", "required": true, "schema": Shape::Text.schema()}),
@@ -90,12 +47,54 @@ fn operation(endpoint: &Endpoint) -> Value {
         "parameters": in_path.into_iter().chain(query).collect::<Vec<_>>(),
         "responses": {
             "200": {
-                "description": "The answer.",
+                "description": "The response.",
                 "content": {"application/json": {"schema": endpoint.shape.schema()}},
             },
             "default": error_response(),
         },
     })
+}
+
+fn other_operation(other: &OtherPath) -> Value {
+    let headers = other.headers.iter().map(|(name, about, required)| {
+        json!({
+            "name": name,
+            "in": "header",
+            "description": about,
+            "required": required,
+            "schema": Shape::Text.schema(),
+        })
+    });
+    let mut success = json!({"description": "The response."});
+    if !other.response.is_empty() {
+        success["content"] = content(other.response);
+    }
+    let mut operation = json!({
+        "summary": other.about,
+        "parameters": other.parameters.iter().map(query_parameter).chain(headers).collect::<Vec<_>>(),
+        "responses": {other.status: success, "default": error_response()},
+    });
+    if !other.body.is_empty() {
+        operation["requestBody"] = json!({"required": true, "content": content(other.body)});
+    }
+    if !other.needs_token {
+        operation["security"] = json!([{}]);
+    }
+    operation
+}
+
+fn query_parameter(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.about,
+        "schema": parameter.kind.schema(),
+    })
+}
+
+fn content(shapes: &[(&str, Shape)]) -> Value {
+    let media = |(media, shape): &(&str, Shape)| ((*media).to_owned(), json!({"schema": shape.schema()}));
+    shapes.iter().map(media).collect::<Map<_, _>>().into()
 }
 
 fn error_response() -> Value {

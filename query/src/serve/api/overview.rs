@@ -4,12 +4,12 @@ use super::groups::{self, Listing};
 use super::ingest;
 use super::quotas;
 use super::range::TimeRange;
-use super::request::{ApiRequest, Problem, Row, list, series, whole};
+use super::request::{ApiRequest, Problem, Row, list, series, text, whole};
 use super::shape::{
     CATEGORY, COUNTS, Member, NULLABLE_FLAG, NULLABLE_NUMBER, NULLABLE_TEXT, RANGE, Shape, TIME,
 };
 use super::statement::{Binder, COUNT, HIDDEN, Statement, fault_column, has_column};
-use super::{events, range};
+use super::{events, range, services as service_rows};
 use serde_json::{Value, json};
 use store::Table;
 
@@ -52,6 +52,8 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
             ("calls", COUNTS),
             ("failed_calls", COUNTS),
             ("hidden_calls", COUNTS),
+            ("errors", COUNTS),
+            ("hidden", COUNTS),
         ]]),
     ),
     (
@@ -97,7 +99,14 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
             ("first_seen", Shape::Time),
         ]])),
     ),
-    ("not_captured", Shape::List(&Shape::Object(&[&[("service", Shape::Text), ("calls", Shape::Whole)]]))),
+    (
+        "not_captured",
+        Shape::List(&Shape::Object(&[&[
+            ("service", Shape::Text),
+            ("calls", Shape::Whole),
+            ("capture", Shape::Words(&["partial", "not_captured"])),
+        ]])),
+    ),
     ("ingest", ingest::SHAPE),
 ]]);
 
@@ -136,6 +145,8 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
             "calls": series(range, current_calls.iter().copied(), "calls"),
             "failed_calls": series(range, current_calls.iter().copied(), "failed_calls"),
             "hidden_calls": series(range, current_calls.iter().copied(), "hidden_calls"),
+            "errors": series(range, current_errors.iter().copied(), "errors"),
+            "hidden": series(range, current_errors.iter().copied(), "hidden"),
         },
         "faults": faults,
         "codes": list(codes),
@@ -143,7 +154,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
         "retry_loops": list(loops),
         "quotas": list(quotas),
         "new_groups": groups::listed(groups).iter().map(new_group).collect::<Vec<_>>(),
-        "not_captured": list(missing),
+        "not_captured": blind_services(&missing),
         "ingest": ingest::respond(&request, newest),
     }))
 }
@@ -220,7 +231,7 @@ fn calls(request: &ApiRequest) -> Statement {
              FROM (
                SELECT {is_current} AS is_current, CASE WHEN {is_current} THEN {slot} ELSE -1 END AS slot, calls,
                  failures, hidden_failures
-               FROM error_rates WHERE {within}{filters}
+               FROM calls WHERE {within}{filters}
              ) AS slotted GROUP BY is_current, slot"
         )
     })
@@ -275,7 +286,7 @@ fn services(request: &ApiRequest) -> Statement {
                UNION ALL
                SELECT service, 0 AS errors, 0 AS hidden, sum(calls) AS calls, sum(failures) AS failed_calls,
                  sum(hidden_failures) AS hidden_calls
-               FROM error_rates WHERE {minutes}{filters} GROUP BY service
+               FROM calls WHERE {minutes}{filters} GROUP BY service
              ) AS counted GROUP BY service ORDER BY errors DESC, calls DESC, service LIMIT 10"
         )
     })
@@ -297,22 +308,35 @@ fn retry_loops(request: &ApiRequest) -> Statement {
     })
 }
 
-/// Builds the statement for services with calls whose replies were not captured. It returns no rows if the column does
-/// not exist.
+/// Builds the statement for services of which at least a quarter of the calls have no captured reply, as the finding
+/// `reply_not_captured` of the view `conformance`.
 fn not_captured(request: &ApiRequest) -> Statement {
-    if !has_column(Table::Traffic, "unverified_calls") {
-        return Statement::build(|_| "SELECT 1 AS calls WHERE false".to_owned());
-    }
     Statement::build(|binder| {
         let minutes = binder.minutes(&request.range);
         let filters = binder.filters(&request.values, &["service", "environment"]);
         format!(
-            "SELECT service, calls FROM (
-               SELECT service, sum(unverified_calls) AS calls FROM traffic
-               WHERE {minutes}{filters} AND service IS NOT NULL GROUP BY service
-             ) AS counted WHERE calls > 0 ORDER BY calls DESC, service LIMIT 20"
+            "SELECT service, calls, failed_calls, unverified_calls FROM (
+               SELECT service, sum(calls) AS calls, sum(failures) AS failed_calls,
+                 sum(unverified_calls) AS unverified_calls
+               FROM calls WHERE {minutes}{filters} AND service IS NOT NULL GROUP BY service
+             ) AS counted WHERE unverified_calls > 0 AND unverified_calls * 4 >= calls
+             ORDER BY unverified_calls DESC, service LIMIT 100"
         )
     })
+}
+
+/// Returns these services, those without any captured reply first.
+fn blind_services(rows: &[Row]) -> Vec<Value> {
+    let (none, some): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| service_rows::capture(row) == "not_captured");
+    let blind_service = |row: &Row| {
+        json!({
+            "service": text(row, "service"),
+            "calls": whole(row, "unverified_calls"),
+            "capture": service_rows::capture(row),
+        })
+    };
+    none.into_iter().chain(some).map(blind_service).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ const CALLS: &[Member] = &[
     ("calls", Shape::Whole),
     ("failed_calls", Shape::Whole),
     ("hidden_calls", Shape::Whole),
+    ("errors", Shape::Whole),
+    ("hidden", Shape::Whole),
     ("p50_ms", NULLABLE_NUMBER),
     ("p95_ms", NULLABLE_NUMBER),
     ("p99_ms", NULLABLE_NUMBER),
@@ -35,8 +37,6 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
             CALLS,
             &[
                 ("service", NULLABLE_TEXT),
-                ("errors", Shape::Whole),
-                ("hidden", Shape::Whole),
                 ("groups", Shape::Whole),
                 ("dialects", TEXTS),
                 ("versions", TEXTS),
@@ -50,6 +50,8 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
                         ("calls", COUNTS),
                         ("failed_calls", COUNTS),
                         ("hidden_calls", COUNTS),
+                        ("errors", COUNTS),
+                        ("hidden", COUNTS),
                     ]]),
                 ),
             ],
@@ -58,8 +60,9 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
     ("operations", Shape::Nullable(&Shape::List(&Shape::Object(&[CALLS, &[("operation", NULLABLE_TEXT)]])))),
 ]]);
 
-/// The columns of `calls` that are part of the response.
-const CALL_COLUMNS: [&str; 6] = ["calls", "failed_calls", "hidden_calls", "p50_ms", "p95_ms", "p99_ms"];
+/// The columns of `calls` and `failures` that are part of the response.
+const CALL_COLUMNS: [&str; 8] =
+    ["calls", "failed_calls", "hidden_calls", "errors", "hidden", "p50_ms", "p95_ms", "p99_ms"];
 
 /// The rows of the statements that cover all services.
 struct Known {
@@ -71,23 +74,21 @@ struct Known {
 pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     let statements = [
         statements::calls(&request, "service"),
-        statements::failures(&request),
+        statements::failures(&request, "service"),
         statements::traits(&request),
         statements::findings(&request),
         statements::trend(&request),
     ];
     let [calls, failures, traits, findings, trend] = request.rows(statements).await?;
     let known = Known { traits, findings, trend };
-    let mut merged: BTreeMap<Option<String>, Row> = BTreeMap::new();
-    for row in calls.into_iter().chain(failures) {
-        merged.entry(text(&row, "service").map(str::to_owned)).or_default().extend(row);
-    }
-    let mut merged: Vec<Row> = merged.into_values().collect();
-    merged.sort_by_key(|row| std::cmp::Reverse((whole(row, "calls"), whole(row, "errors"))));
+    let merged = merge("service", calls, failures);
     let services: Vec<Value> = merged.into_iter().map(|row| service(&request, &known, row)).collect();
     let operations = if request.values.texts("service").len() == 1 {
-        let [rows] = request.rows([statements::calls(&request, "operation")]).await?;
-        Some(list(rows.into_iter().map(|row| call_stats(row, "operation")).collect()))
+        let statements =
+            [statements::calls(&request, "operation"), statements::failures(&request, "operation")];
+        let [calls, failures] = request.rows(statements).await?;
+        let rows = merge("operation", calls, failures).into_iter();
+        Some(list(rows.map(|row| call_stats(row, "operation")).collect()))
     } else {
         None
     };
@@ -97,6 +98,17 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
         "services": services,
         "operations": operations,
     }))
+}
+
+/// Merges the calls and the failures of each name, the busiest first.
+fn merge(name: &str, calls: Vec<Row>, failures: Vec<Row>) -> Vec<Row> {
+    let mut merged: BTreeMap<Option<String>, Row> = BTreeMap::new();
+    for row in calls.into_iter().chain(failures) {
+        merged.entry(text(&row, name).map(str::to_owned)).or_default().extend(row);
+    }
+    let mut merged: Vec<Row> = merged.into_values().collect();
+    merged.sort_by_key(|row| std::cmp::Reverse((whole(row, "calls"), whole(row, "errors"))));
+    merged
 }
 
 /// Returns the calls of a row with the column that names the row. If there were no calls, counts are 0.
@@ -129,12 +141,10 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
     // RFC 3339 times of one format sort like their texts up to the second, which is precise enough here.
     let last_seen = ["last_call", "last_event"].map(|column| take(&mut row, column));
     let last_seen = last_seen.into_iter().max_by(|a, b| a.as_str().cmp(&b.as_str()));
-    let counts = ["errors", "hidden", "groups"].map(|column| whole(&row, column));
+    let groups = whole(&row, "groups");
     let mut answer = call_stats(row, "service");
     let rest = json!({
-        "errors": counts[0],
-        "hidden": counts[1],
-        "groups": counts[2],
+        "groups": groups,
         "dialects": texts("dialect"),
         "versions": texts("version"),
         "environments": texts("environment"),
@@ -145,6 +155,8 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
             "calls": trend("calls"),
             "failed_calls": trend("failed_calls"),
             "hidden_calls": trend("hidden_calls"),
+            "errors": trend("errors"),
+            "hidden": trend("hidden"),
         },
     });
     if let Value::Object(rest) = rest {
@@ -154,7 +166,7 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
 }
 
 /// Returns whether replies are captured, judged by the share of successful calls whose reply was not inspected.
-fn capture(row: &Row) -> &'static str {
+pub(super) fn capture(row: &Row) -> &'static str {
     let Some(unverified) = row.get("unverified_calls").and_then(Value::as_i64) else { return "unknown" };
     let succeeded = whole(row, "calls") - whole(row, "failed_calls");
     match unverified {

@@ -1,14 +1,13 @@
 //! The statements of `GET /api/v1/services`.
 
 use super::request::ApiRequest;
-use super::statement::{Binder, COUNT, EVENTS_ONCE, HIDDEN, Statement, has_column};
-use store::Table;
+use super::statement::{Binder, COUNT, EVENTS_ONCE, HIDDEN, Statement};
 
 const FILTERS: [&str; 2] = ["service", "environment"];
 /// The maximum number of services in a response, and of their operations.
 const MOST: usize = 200;
 
-/// The histogram columns of `traffic`.
+/// The histogram columns of the view `calls`.
 const HISTOGRAM: [&str; 14] = [
     "took_at_most_1ms",
     "took_at_most_2_5ms",
@@ -26,39 +25,19 @@ const HISTOGRAM: [&str; 14] = [
     "took_at_most_30s",
 ];
 
-/// Builds the statement for calls and percentiles by service or by operation. Calls are counted once, as in the view
-/// `error_rates`: the report of a caller counts only where no server reports calls of that operation in that minute.
+/// Builds the statement for calls and percentiles by service or by operation, over the view that counts each call once.
 pub(super) fn calls(request: &ApiRequest, key: &str) -> Statement {
     Statement::build(|binder| {
-        let minutes = [(); 3].map(|()| binder.minutes(&request.range));
+        let minutes = binder.minutes(&request.range);
         let filters = binder.filters(&request.values, &FILTERS);
         let sums: Vec<String> = HISTOGRAM.iter().map(|column| format!("sum({column})")).collect();
         let quantile =
             |share: &str| format!("histogram_quantile({share}, sum(timed_calls), {})", sums.join(", "));
-        let unverified = if has_column(Table::Traffic, "unverified_calls") {
-            "unverified_calls"
-        } else {
-            "CAST(NULL AS bigint)"
-        };
         format!(
-            "WITH answered AS (
-               SELECT DISTINCT minute, coalesce(operation, '') AS operation FROM traffic
-               WHERE {} AND (span_kind IS NULL OR span_kind NOT IN ('client', 'producer'))
-             ),
-             once AS (
-               SELECT * FROM traffic WHERE {} AND NOT coalesce(span_kind IN ('client', 'producer'), false)
-               UNION ALL
-               SELECT reported.* FROM (SELECT * FROM traffic WHERE {} AND span_kind IN ('client', 'producer')) AS reported
-               LEFT ANTI JOIN answered
-                 ON reported.minute = answered.minute AND coalesce(reported.operation, '') = answered.operation
-             )
-             SELECT {key}, sum(calls) AS calls, sum(failures) AS failed_calls, sum(hidden_failures) AS hidden_calls,
-               sum({unverified}) AS unverified_calls, max(minute) AS last_call,
+            "SELECT {key}, sum(calls) AS calls, sum(failures) AS failed_calls, sum(hidden_failures) AS hidden_calls,
+               sum(unverified_calls) AS unverified_calls, max(minute) AS last_call,
                {} AS p50_ms, {} AS p95_ms, {} AS p99_ms
-             FROM once WHERE true{filters} GROUP BY {key} ORDER BY calls DESC, {key} LIMIT {MOST}",
-            minutes[0],
-            minutes[1],
-            minutes[2],
+             FROM calls WHERE {minutes}{filters} GROUP BY {key} ORDER BY calls DESC, {key} LIMIT {MOST}",
             quantile("0.5"),
             quantile("0.95"),
             quantile("0.99"),
@@ -66,17 +45,24 @@ pub(super) fn calls(request: &ApiRequest, key: &str) -> Statement {
     })
 }
 
+/// Builds the statement for the series of each service: calls, and failures as the view `errors` counts them.
 pub(super) fn trend(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let slot = request.range.slot("minute");
+        let (call_slot, error_slot) = (request.range.slot("minute"), request.range.slot("time"));
         let minutes = binder.minutes(&request.range);
-        let filters = binder.filters(&request.values, &FILTERS);
+        let call_filters = binder.filters(&request.values, &FILTERS);
+        let condition = current(request, binder);
         format!(
-            "SELECT service, slot, sum(calls) AS calls, sum(failures) AS failed_calls,
-               sum(hidden_failures) AS hidden_calls
+            "SELECT service, slot, sum(calls) AS calls, sum(failed_calls) AS failed_calls,
+               sum(hidden_calls) AS hidden_calls, sum(errors) AS errors, sum(hidden) AS hidden
              FROM (
-               SELECT service, greatest({slot}, 0) AS slot, calls, failures, hidden_failures FROM error_rates
-               WHERE {minutes}{filters}
+               SELECT service, greatest({call_slot}, 0) AS slot, calls, failures AS failed_calls,
+                 hidden_failures AS hidden_calls, 0 AS errors, 0 AS hidden
+               FROM calls WHERE {minutes}{call_filters}
+               UNION ALL
+               SELECT service, {error_slot} AS slot, 0 AS calls, 0 AS failed_calls, 0 AS hidden_calls,
+                 coalesce(represents, 1) AS errors, CASE WHEN hidden THEN coalesce(represents, 1) ELSE 0 END AS hidden
+               FROM errors WHERE {condition}
              ) AS slotted GROUP BY service, slot"
         )
     })
@@ -88,15 +74,15 @@ fn current(request: &ApiRequest, binder: &mut Binder) -> String {
     within + &binder.filters(&request.values, &FILTERS)
 }
 
-/// Builds the statement for failures by service. Services that only have other events are included.
-pub(super) fn failures(request: &ApiRequest) -> Statement {
+/// Builds the statement for failures by service or by operation. Names that only have other events are included.
+pub(super) fn failures(request: &ApiRequest, key: &str) -> Statement {
     Statement::build(|binder| {
         let condition = current(request, binder);
         format!(
-            "SELECT service, max(time) AS last_event,
+            "SELECT {key}, max(time) AS last_event,
                {COUNT} FILTER (WHERE kind = 'error') AS errors, {HIDDEN} FILTER (WHERE kind = 'error') AS hidden,
                count(DISTINCT fingerprint) FILTER (WHERE kind = 'error') AS groups
-             FROM {EVENTS_ONCE} WHERE {condition} GROUP BY service ORDER BY errors DESC NULLS LAST, service LIMIT {MOST}"
+             FROM {EVENTS_ONCE} WHERE {condition} GROUP BY {key} ORDER BY errors DESC NULLS LAST, {key} LIMIT {MOST}"
         )
     })
 }

@@ -19,6 +19,8 @@ pub(super) enum Shape {
     Nullable(&'static Self),
     /// A member that may be absent; it may be null as well.
     Optional(&'static Self),
+    /// A member that may be absent.
+    Absent(&'static Self),
     List(&'static Self),
     /// An object whose members have names from the data.
     Map(&'static Self),
@@ -72,6 +74,7 @@ impl Shape {
             Self::Nullable(inner) | Self::Optional(inner) => {
                 json!({"anyOf": [inner.schema(), {"type": "null"}]})
             }
+            Self::Absent(inner) => inner.schema(),
             Self::List(inner) => json!({"type": "array", "items": inner.schema()}),
             Self::Map(inner) => json!({"type": "object", "additionalProperties": inner.schema()}),
             Self::Object(members) => object(members, false),
@@ -84,8 +87,10 @@ fn object(groups: &[&[Member]], is_open: bool) -> Value {
     let members = || groups.iter().copied().flatten();
     let properties: Map<String, Value> =
         members().map(|(name, shape)| ((*name).to_owned(), shape.schema())).collect();
-    let required: Vec<&str> =
-        members().filter(|(_, shape)| !matches!(shape, Shape::Optional(_))).map(|(name, _)| *name).collect();
+    let required: Vec<&str> = members()
+        .filter(|(_, shape)| !matches!(shape, Shape::Optional(_) | Shape::Absent(_)))
+        .map(|(name, _)| *name)
+        .collect();
     json!({
         "type": "object",
         "properties": properties,
