@@ -36,7 +36,6 @@ mod whole_program {
     mod ingest;
     mod metrics;
     mod numbers;
-    mod older_store;
     mod otlp;
     mod pipes;
     mod postgres;

@@ -239,26 +239,5 @@ pub(super) fn overflow_event<'e>(event: &Event<'e>, is_shared_bucket: bool) -> E
     }
 }
 
-/// Encodes the identities of events without a row as the text that is stored beside the responses to requests.
-pub(super) fn encode_identities(identities: &[u128]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(IDENTITIES_PREFIX.len() + 32 * identities.len() + 2);
-    text.push_str(IDENTITIES_PREFIX);
-    for identity in identities {
-        let _ = write!(text, "{identity:032x}");
-    }
-    text.push_str("\"}");
-    text
-}
-
-/// Decodes identities; returns `None` for responses, which are stored in the same column.
-pub(super) fn decode_identities(text: &str) -> Option<Vec<u128>> {
-    let digits = text.strip_prefix(IDENTITIES_PREFIX)?.strip_suffix("\"}")?.as_bytes();
-    let identity = |digits: &[u8]| u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    digits.chunks(32).map(identity).collect()
-}
-
-const IDENTITIES_PREFIX: &str = "{\"folded\":\"";
-
 #[cfg(test)]
 mod tests;
