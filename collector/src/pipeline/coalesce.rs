@@ -12,7 +12,7 @@
 
 use crate::budget::{Allowance, Bucket, Budgets};
 use crate::metrics::names::{OTHER, UNKNOWN};
-use classifier::{Context, Event, Findings};
+use classifier::{Context, Event, EventDenial, EventQuota, Findings};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl SpentTokens {
 
 /// Returns the key of events that share a row past the budget: everything that aggregates group by.
 fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
-    let Event { context, .. } = event;
+    let Event { context, denial, .. } = event;
     // If no client is named, the session distinguishes the clients that retry again and again.
     let client = context.client.as_deref().or(context.session_id.as_deref());
     (
@@ -194,8 +194,8 @@ fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
             context.service_version.as_deref(),
         ),
         (client, event.token_hash.map(|token| token.0), event.findings),
-        (event.quota_metric.as_deref(), event.quota_level),
-        (event.required_trust.as_deref(), event.actual_trust.as_deref(), event.danger_level),
+        (event.quota.metric.as_deref(), event.quota.level),
+        (denial.required_trust.as_deref(), denial.actual_trust.as_deref(), denial.danger_level),
     )
 }
 
@@ -223,15 +223,9 @@ pub(super) fn overflow_event<'e>(event: &Event<'e>, is_shared_bucket: bool) -> E
         recovery: event.recovery,
         inferred: event.inferred,
         hidden: event.hidden,
-        quota_metric: None,
-        quota_current: None,
-        quota_limit: None,
-        quota_level: None,
+        quota: EventQuota::default(),
         retry_after_s: None,
-        resets_at: None,
-        required_trust: None,
-        actual_trust: None,
-        danger_level: None,
+        denial: EventDenial::default(),
         token_hash: None,
         batch_index: None,
         details: None,
