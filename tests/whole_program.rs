@@ -37,7 +37,6 @@ mod whole_program {
     mod ingest;
     mod metrics;
     mod numbers;
-    mod older_store;
     mod otlp;
     mod page;
     mod pipes;

@@ -82,24 +82,12 @@ pub struct Event<'a> {
     pub findings: Findings,
     /// The context: client, service, operation, time and ids.
     pub context: Context<'a>,
-    /// The name of the quota.
-    pub quota_metric: Option<Cow<'a, str>>,
-    /// The used part of the quota.
-    pub quota_current: Option<f64>,
-    /// The size of the quota.
-    pub quota_limit: Option<f64>,
-    /// The level that the quota has reached.
-    pub quota_level: Option<QuotaLevel>,
+    /// The quota that the event reports.
+    pub quota: EventQuota<'a>,
     /// The time to wait before a retry, in seconds.
     pub retry_after_s: Option<f64>,
-    /// The time at which the quota resets, in microseconds since 1970.
-    pub resets_at: Option<i64>,
-    /// The trust level that was required.
-    pub required_trust: Option<Cow<'a, str>>,
-    /// The trust level that the adapter had.
-    pub actual_trust: Option<Cow<'a, str>>,
-    /// The danger level of the operation.
-    pub danger_level: Option<DangerLevel>,
+    /// The trust and danger that the denial of an operation reports.
+    pub denial: EventDenial<'a>,
     /// The hash of the confirmation token.
     pub token_hash: Option<TokenHash>,
     /// The index in a batch.
@@ -108,6 +96,32 @@ pub struct Event<'a> {
     pub details: Option<&'a str>,
     /// The remaining fields of the record, as JSON text.
     pub attributes: Option<&'a str>,
+}
+
+/// The quota fields of an event, which only rate limits have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventQuota<'a> {
+    /// The name of the quota.
+    pub metric: Option<Cow<'a, str>>,
+    /// The used part of the quota.
+    pub current: Option<f64>,
+    /// The size of the quota.
+    pub limit: Option<f64>,
+    /// The level that the quota has reached.
+    pub level: Option<QuotaLevel>,
+    /// The time at which the quota resets, in microseconds since 1970.
+    pub resets_at: Option<i64>,
+}
+
+/// The trust and danger fields of an event, which only denials have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventDenial<'a> {
+    /// The trust level that was required.
+    pub required_trust: Option<Cow<'a, str>>,
+    /// The trust level that the adapter had.
+    pub actual_trust: Option<Cow<'a, str>>,
+    /// The danger level of the operation.
+    pub danger_level: Option<DangerLevel>,
 }
 
 /// The context of an event: client, service, operation, time and ids. Names are redacted and truncated to a limit.
@@ -233,15 +247,16 @@ impl Event<'_> {
     }
 
     fn write_quota_and_denial(&self, object: &mut ObjectWriter<'_>) {
-        object.text("quota_metric", self.quota_metric.as_deref());
-        object.float("quota_current", self.quota_current);
-        object.float("quota_limit", self.quota_limit);
-        object.text("quota_level", self.quota_level.map(QuotaLevel::as_str));
+        let Self { quota, denial, .. } = self;
+        object.text("quota_metric", quota.metric.as_deref());
+        object.float("quota_current", quota.current);
+        object.float("quota_limit", quota.limit);
+        object.text("quota_level", quota.level.map(QuotaLevel::as_str));
         object.float("retry_after_s", self.retry_after_s);
-        object.text("resets_at", self.resets_at.map(time::format).as_deref());
-        object.text("required_trust", self.required_trust.as_deref());
-        object.text("actual_trust", self.actual_trust.as_deref());
-        object.text("danger_level", self.danger_level.map(DangerLevel::as_str));
+        object.text("resets_at", quota.resets_at.map(time::format).as_deref());
+        object.text("required_trust", denial.required_trust.as_deref());
+        object.text("actual_trust", denial.actual_trust.as_deref());
+        object.text("danger_level", denial.danger_level.map(DangerLevel::as_str));
         object.text("token_hash", self.token_hash.map(|hash| hash.to_string()).as_deref());
         object.number("batch_index", self.batch_index);
     }

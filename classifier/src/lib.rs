@@ -85,7 +85,7 @@ pub use classifier::{Classifier, RecordOrigin, Rules};
 pub use context::ContextField;
 pub use denial::DangerLevel;
 pub use dialect::Dialect;
-pub use event::{Call, Context, Event, EventKind, Outcome, Sink, TimeSource};
+pub use event::{Call, Context, Event, EventDenial, EventKind, EventQuota, Outcome, Sink, TimeSource};
 pub use fault::Fault;
 pub use findings::{Finding, Findings};
 pub use json::{quote_oversized_numbers, replace_lone_surrogates};

@@ -49,6 +49,25 @@ pub(crate) struct LookupInput<'s> {
     pub(crate) roots: Roots<'s, 's>,
 }
 
+impl<'s> LookupInput<'s> {
+    /// Returns an input of which nothing but a dialect and a code is known.
+    pub(crate) fn new(shape_dialect: Dialect, code: Code<'s>) -> Self {
+        Self {
+            declared_dialect: None,
+            shape_dialect,
+            code,
+            message: None,
+            canonical: None,
+            category: None,
+            details: None,
+            type_name: None,
+            http_status: None,
+            service: None,
+            roots: &[Json::NULL; 3],
+        }
+    }
+}
+
 /// The result of a lookup.
 #[derive(Debug, Clone)]
 pub(crate) struct Classification<'r> {

@@ -15,7 +15,6 @@
 
 mod admission;
 mod batch;
-mod call_identities;
 mod call_points;
 mod call_tracker;
 mod coalesce;

@@ -12,6 +12,7 @@ mod histogram_quantile;
 mod template;
 mod text;
 mod time_bucket;
+pub(crate) mod udf;
 
 use classifier::Rules;
 use datafusion::common::Result;
@@ -38,11 +39,11 @@ pub(crate) fn register(context: &SessionContext, rules: &Arc<Rules>) -> Result<(
 /// Returns the functions that no other engine has, in the order in which the documentation shows them.
 pub fn own(rules: &Arc<Rules>) -> [ScalarUDF; 5] {
     [
-        ScalarUDF::from(codes::Category::new(rules)),
-        ScalarUDF::from(codes::Canonical::new(rules)),
-        ScalarUDF::from(template::Template::new()),
+        codes::category(rules),
+        codes::canonical(rules),
+        template::function(),
         ScalarUDF::from(time_bucket::TimeBucket::new()),
-        ScalarUDF::from(histogram_quantile::HistogramQuantile::new()),
+        histogram_quantile::function(),
     ]
 }
 

@@ -1,4 +1,8 @@
-//! The guard: every statement passes it once, whichever endpoint it comes from, and only statements that read pass.
+//! The guard: every statement passes it in the worker that runs it, whichever endpoint it comes from, and only
+//! statements that read pass.
+//!
+//! The worker is the security boundary, so it relies on nothing that the server has checked. Of a text of a PostgreSQL
+//! client, the server passes all statements through the guard beforehand: if one of them is not allowed, none runs.
 //!
 //! There are two checks. [`ReadOnlyStatement`] is the first: the statement is one of a list of allowed statements. Only
 //! such a statement can be planned. [`check_plan`] is the second: the engine verifies that the plan changes nothing.

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
 /// The version of the schema. It increases by one whenever a column is added, and is part of every frame of the WAL.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// One column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +33,8 @@ pub enum Table {
     Traffic,
     /// A sample of records that could not be read.
     Rejects,
-    /// The responses to requests with an `Idempotency-Key`, so that they are known after a restart. They cannot be
-    /// queried.
+    /// The state that requests leave besides their rows: responses to requests with an `Idempotency-Key`, read
+    /// positions and identities. It cannot be queried.
     Requests,
 }
 
@@ -60,7 +60,7 @@ impl Table {
             Self::Events => "Every error, warning and audit event",
             Self::Traffic => "The number of calls by minute, service, operation and outcome",
             Self::Rejects => "A sample of the records that could not be read, each with the reason",
-            Self::Requests => "Responses to requests with an Idempotency-Key; internal",
+            Self::Requests => "Responses to requests with an Idempotency-Key, read positions and identities; internal",
         }
     }
 

@@ -11,7 +11,7 @@ use crate::denial::Denial;
 use crate::details::{DetailKey, Details};
 use crate::dialect::Dialect;
 use crate::envelope::{Failure, Scope};
-use crate::event::{Context, Event, EventKind};
+use crate::event::{Context, Event, EventDenial, EventKind, EventQuota};
 use crate::evidence;
 use crate::findings::{Finding, Findings};
 use crate::json::{Json, Parser};
@@ -136,15 +136,9 @@ impl<'e> EventBuilder<'e> {
             message: message.text,
             findings,
             context,
-            quota_metric: quota.metric.map(|metric| self.redact_name(metric)),
-            quota_current: quota.current.filter(|number| !self.rules.redactor.is_secret_number(*number)),
-            quota_limit: quota.limit.filter(|number| !self.rules.redactor.is_secret_number(*number)),
-            quota_level: quota.level,
+            quota: self.redact_quota(quota),
             retry_after_s: find_retry_after(&details, error_fields, failure.message, &classification),
-            resets_at: quota.resets_at,
-            required_trust: denial.required_trust.map(|trust| self.redact_name(trust)),
-            actual_trust: denial.actual_trust.map(|trust| self.redact_name(trust)),
-            danger_level: denial.danger_level,
+            denial: self.redact_denial(denial),
             token_hash: self.token_hash(&details, failure.confirmation),
             batch_index: scope.batch_index,
             details: has_details.then_some(&scratch.details),
@@ -192,6 +186,7 @@ impl<'e> EventBuilder<'e> {
         let event_id = self.event_id(&audit.canonical, index, &mut scratch.hash_buffer);
         let scratch: &'a Scratch = scratch;
         let category = self.rules.registry.category(&audit.canonical);
+        let danger_level = Denial::read(&details).danger_level.or(Denial::read(&error_fields).danger_level);
         Event {
             event_id,
             kind: EventKind::Audit,
@@ -211,15 +206,9 @@ impl<'e> EventBuilder<'e> {
             fingerprint,
             findings: Findings::default(),
             context,
-            quota_metric: None,
-            quota_current: None,
-            quota_limit: None,
-            quota_level: None,
+            quota: EventQuota::default(),
             retry_after_s: None,
-            resets_at: None,
-            required_trust: None,
-            actual_trust: None,
-            danger_level: Denial::read(&details).danger_level.or(Denial::read(&error_fields).danger_level),
+            denial: EventDenial { danger_level, ..EventDenial::default() },
             token_hash: self.token_hash(&details, None).or_else(|| self.token_hash(&error_fields, None)),
             batch_index: scope.batch_index,
             details: has_details.then_some(&scratch.details),
@@ -237,6 +226,25 @@ impl<'e> EventBuilder<'e> {
     /// Returns whether a failure is hidden. The status of a span, if there is one, overrules the envelope.
     fn is_hidden(&self, scope: &Scope<'_>) -> bool {
         self.telemetry.and_then(|telemetry| telemetry.hidden).unwrap_or(scope.hidden)
+    }
+
+    fn redact_quota<'t>(&self, quota: Quota<'t>) -> EventQuota<'t> {
+        let is_harmless = |number: &f64| !self.rules.redactor.is_secret_number(*number);
+        EventQuota {
+            metric: quota.metric.map(|metric| self.redact_name(metric)),
+            current: quota.current.filter(is_harmless),
+            limit: quota.limit.filter(is_harmless),
+            level: quota.level,
+            resets_at: quota.resets_at,
+        }
+    }
+
+    fn redact_denial<'t>(&self, denial: Denial<'t>) -> EventDenial<'t> {
+        EventDenial {
+            required_trust: denial.required_trust.map(|trust| self.redact_name(trust)),
+            actual_trust: denial.actual_trust.map(|trust| self.redact_name(trust)),
+            danger_level: denial.danger_level,
+        }
     }
 
     /// Redacts a name and truncates it to the limit for names.

@@ -4,7 +4,6 @@ use super::{LookupInput, resolve};
 use crate::category::Category;
 use crate::code::Code;
 use crate::dialect::Dialect;
-use crate::json::Json;
 use crate::registry::{Meaning, Registry};
 use std::borrow::Cow;
 
@@ -24,19 +23,9 @@ impl Registry {
     /// its digits. A payload contains more information, so the event of a failure may have another meaning.
     #[must_use]
     pub fn look_up(&self, dialect: Option<Dialect>, code: &str) -> LookupResult<'_> {
-        let roots = [Json::NULL; 3];
         let input = LookupInput {
             declared_dialect: dialect.filter(|dialect| Dialect::REGISTERED.contains(dialect)),
-            shape_dialect: dialect.unwrap_or(Dialect::Unknown),
-            code: Code::from_text(code.trim()),
-            message: None,
-            canonical: None,
-            category: None,
-            details: None,
-            type_name: None,
-            http_status: None,
-            service: None,
-            roots: &roots,
+            ..LookupInput::new(dialect.unwrap_or(Dialect::Unknown), Code::from_text(code.trim()))
         };
         let classification = resolve(self, &input);
         let is_entry = classification.entry.is_some();

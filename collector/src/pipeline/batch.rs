@@ -9,22 +9,25 @@
 
 use super::call_points::PreviousState;
 use super::call_tracker::CallRef;
-use super::coalesce::{self, CoalesceMark, Coalescer, SpentTokens};
-use super::idempotency::{ClaimedKey, StoredResponse, SubmitResult};
+use super::coalesce::{CoalesceMark, Coalescer, SpentTokens};
+use super::idempotency::{ClaimedKey, SubmitResult};
 use super::inflight_epochs::EpochGuard;
-use super::{IngestResponse, Position, Shared, call_identities, read_positions};
+use super::{IngestResponse, Position, Shared};
 use crate::counters::RequestCounts;
 use crate::metrics::BatchSummary;
 use crate::rejection::{Rejection, RejectionReason};
 use crate::source::Source;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Table;
 use store::codec::{CodecError, Encoder};
 use store::hot::BufferedRecord;
-use store::rows::{EventRows, KeptAnswer, RejectRows, RequestRows, TrafficRows};
+use store::rows::{
+    Entry, EventRows, KeyedResponse, ReadPosition, RejectRows, RequestRow, RequestRows, TrafficRows,
+};
 use store::wal::CommitError;
 use tokio::sync::oneshot;
 
@@ -121,14 +124,15 @@ impl Batch {
     /// Adds a request that has been parsed completely.
     pub(super) fn finish(&mut self, request: PendingRequest, position: Option<&Position>, now: i64) {
         if let Some(position) = position {
-            let key = read_positions::position_key(position);
-            self.rows.requests.push(KeptAnswer { time: now, key, answer: &position.to_json() });
+            let note = position.note.to_string();
+            let entry = ReadPosition { text: position.text, offset: position.offset, note: &note };
+            self.rows.requests.push(RequestRow { time: now, entry: Entry::Position(entry) });
         }
         if let Some(ClaimedKey { key, content }) =
             request.claimed.filter(|_| request.response.is_replayable())
         {
-            let stored = StoredResponse::new(request.response.clone(), content);
-            self.rows.requests.push(KeptAnswer { time: now, key, answer: &stored.to_json() });
+            let entry = KeyedResponse { key, content, response: &request.response.to_json() };
+            self.rows.requests.push(RequestRow { time: now, entry: Entry::Response(entry) });
         }
         self.pending.push(request);
     }
@@ -202,18 +206,10 @@ impl Rows {
     ) -> Result<(Vec<u8>, BatchSummary), CodecError> {
         let [events, traffic, rejects, mut requests] = mark.rows;
         // A discarded request has left no stored response, so these rows come right after those of the others.
-        for identities in coalesced.chunks(IDENTITIES_PER_ROW) {
-            let key = identities.first().copied().unwrap_or_default();
-            self.requests.push(KeptAnswer {
-                time: now,
-                key,
-                answer: &coalesce::encode_identities(identities),
-            });
-            requests += 1;
-        }
-        for identities in calls.chunks(CALLS_PER_ROW) {
-            let key = identities.first().copied().unwrap_or_default().into();
-            self.requests.push(KeptAnswer { time: now, key, answer: &call_identities::encode(identities) });
+        let events_of = coalesced.chunks(IDENTITIES_PER_ROW).map(Cow::Borrowed).map(Entry::EventIdentities);
+        let calls_of = calls.chunks(CALLS_PER_ROW).map(Cow::Borrowed).map(Entry::CallIdentities);
+        for entry in events_of.chain(calls_of) {
+            self.requests.push(RequestRow { time: now, entry });
             requests += 1;
         }
         let batches = [

@@ -12,7 +12,7 @@
 
 use crate::budget::{Allowance, Bucket, Budgets};
 use crate::metrics::names::{OTHER, UNKNOWN};
-use classifier::{Context, Event, Findings};
+use classifier::{Context, Event, EventDenial, EventQuota, Findings};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl SpentTokens {
 
 /// Returns the key of events that share a row past the budget: everything that aggregates group by.
 fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
-    let Event { context, .. } = event;
+    let Event { context, denial, .. } = event;
     // If no client is named, the session distinguishes the clients that retry again and again.
     let client = context.client.as_deref().or(context.session_id.as_deref());
     (
@@ -194,8 +194,8 @@ fn group_key<'e>(event: &'e Event<'_>) -> impl std::hash::Hash + use<'e> {
             context.service_version.as_deref(),
         ),
         (client, event.token_hash.map(|token| token.0), event.findings),
-        (event.quota_metric.as_deref(), event.quota_level),
-        (event.required_trust.as_deref(), event.actual_trust.as_deref(), event.danger_level),
+        (event.quota.metric.as_deref(), event.quota.level),
+        (denial.required_trust.as_deref(), denial.actual_trust.as_deref(), denial.danger_level),
     )
 }
 
@@ -223,42 +223,15 @@ pub(super) fn overflow_event<'e>(event: &Event<'e>, is_shared_bucket: bool) -> E
         recovery: event.recovery,
         inferred: event.inferred,
         hidden: event.hidden,
-        quota_metric: None,
-        quota_current: None,
-        quota_limit: None,
-        quota_level: None,
+        quota: EventQuota::default(),
         retry_after_s: None,
-        resets_at: None,
-        required_trust: None,
-        actual_trust: None,
-        danger_level: None,
+        denial: EventDenial::default(),
         token_hash: None,
         batch_index: None,
         details: None,
         attributes: None,
     }
 }
-
-/// Encodes the identities of events without a row as the text that is stored beside the responses to requests.
-pub(super) fn encode_identities(identities: &[u128]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(IDENTITIES_PREFIX.len() + 32 * identities.len() + 2);
-    text.push_str(IDENTITIES_PREFIX);
-    for identity in identities {
-        let _ = write!(text, "{identity:032x}");
-    }
-    text.push_str("\"}");
-    text
-}
-
-/// Decodes identities; returns `None` for responses, which are stored in the same column.
-pub(super) fn decode_identities(text: &str) -> Option<Vec<u128>> {
-    let digits = text.strip_prefix(IDENTITIES_PREFIX)?.strip_suffix("\"}")?.as_bytes();
-    let identity = |digits: &[u8]| u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    digits.chunks(32).map(identity).collect()
-}
-
-const IDENTITIES_PREFIX: &str = "{\"folded\":\"";
 
 #[cfg(test)]
 mod tests;

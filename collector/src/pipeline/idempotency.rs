@@ -10,12 +10,10 @@
 //! compresses its body anew for a retry sends other bytes, but means the same.
 
 use super::{IngestResponse, Request};
-use crate::content_hash::ContentHash;
 use crate::limits::Limits;
 use crate::rejection::{Rejection, RejectionReason};
 use classifier::Dialect;
 use hashbrown::HashMap;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
@@ -80,37 +78,25 @@ impl ClaimedKey {
     }
 }
 
-/// A response as it is stored in memory and in the WAL, with the hash of the contents that it was given for. Earlier
-/// versions stored no hash; such a response matches any contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A stored response, with the hash of the contents that it was given for.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredResponse {
-    #[serde(flatten)]
     pub(super) response: IngestResponse,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    content: Option<ContentHash>,
+    content: u128,
 }
 
 impl StoredResponse {
     pub(super) fn new(response: IngestResponse, content: u128) -> Self {
-        Self { response, content: Some(ContentHash(content)) }
+        Self { response, content }
     }
 
     /// Returns the approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.response.bytes() + size_of::<Option<ContentHash>>()
-    }
-
-    /// Returns the JSON in which the response is stored in the WAL.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    pub(super) fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        self.response.bytes() + size_of::<u128>()
     }
 
     fn matches_content(&self, content: u128) -> bool {
-        self.content.is_none_or(|kept| kept.0 == content)
+        self.content == content
     }
 }
 
@@ -300,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_answer_is_given_again() {
+    fn the_first_response_is_given_again() {
         let keys = keys();
         assert_first(&keys, 1, 0);
         keys.complete(claimed(1), &Ok(response(7)), 0);
@@ -331,12 +317,7 @@ mod tests {
         keys.complete(claimed(1), &Ok(response(7)), 0);
         assert!(matches!(claim(&keys, other, 0).0, Claim::Conflict(_)));
         assert_completed(&keys, 1, 0, &response(7));
-        // A response that an earlier version stored has no content hash.
-        let old = StoredResponse::from_json(&serde_json::to_string(&response(9)).unwrap()).unwrap();
-        keys.restore(2, old);
-        assert_completed(&keys, 2, 0, &response(9));
-        let kept = StoredResponse::new(response(3), 7);
-        keys.restore(3, StoredResponse::from_json(&kept.to_json()).unwrap());
+        keys.restore(3, StoredResponse::new(response(3), 7));
         assert_completed(&keys, 3, 0, &response(3));
         assert!(matches!(claim(&keys, ClaimedKey { key: 3, content: 8 }, 0).0, Claim::Conflict(_)));
     }
@@ -352,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_weigh_is_bounded() {
+    fn the_size_of_responses_is_bounded() {
         let keys = keys();
         let reason = "r".repeat(500);
         let rejected = vec![super::super::RejectedRecord { line: 1, reason }];

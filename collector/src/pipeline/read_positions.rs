@@ -5,7 +5,6 @@
 
 use super::Position;
 use std::collections::HashMap;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The largest number of texts whose positions are kept.
 const MAX_TEXTS: usize = 100_000;
@@ -28,11 +27,6 @@ impl LatestPositions {
     pub(super) fn into_vec(self) -> Vec<Position> {
         self.0.into_values().collect()
     }
-}
-
-/// Returns the key of the row of a position; every position has its own.
-pub(super) fn position_key(position: &Position) -> u128 {
-    xxh3_128([position.text.to_le_bytes(), position.offset.to_le_bytes()].as_flattened())
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub struct IdempotencyKey {
 
 /// The position up to which a text (such as a log file) has been read. It is stored in the WAL beside the rows that
 /// were read up to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// The unique number of the text.
     pub text: u64,
@@ -68,18 +68,6 @@ pub struct Position {
     pub offset: u64,
     /// Further data that the reader of the text needs after a restart.
     pub note: serde_json::Value,
-}
-
-impl Position {
-    /// Returns the JSON in which the position is stored in the WAL.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Parses a position; returns `None` for idempotency responses, which are stored in the same column.
-    pub(super) fn from_json(text: &str) -> Option<Self> {
-        text.starts_with("{\"text\":").then(|| serde_json::from_str(text).ok()).flatten()
-    }
 }
 
 /// Values for records that do not give their own.
@@ -123,7 +111,7 @@ pub struct IngestResponse {
     /// Data points of metrics that are not stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ignored: u64,
-    /// The events by category. Responses that were stored by versions without this count do not have it.
+    /// The events by category.
     #[serde(default, skip_serializing_if = "CategoryCounts::is_empty")]
     pub categories: CategoryCounts,
 }
@@ -138,6 +126,15 @@ impl IngestResponse {
             ignored: counts.ignored,
             ..self
         }
+    }
+
+    /// Returns the JSON in which the response is stored in the WAL.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
     }
 
     /// Returns the approximate size in memory, in bytes.
@@ -169,23 +166,18 @@ pub struct RejectedRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::idempotency::StoredResponse;
     use super::*;
     use classifier::Category;
 
-    /// Responses that earlier versions stored in the WAL can still be parsed.
+    /// A stored response is read as it was given, also without the counts that are left out when they are zero.
     #[test]
-    fn kept_answers_of_every_version_are_read() {
-        let old = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;
-        let mut kept = StoredResponse::from_json(old).unwrap();
-        let response = &mut kept.response;
+    fn stored_responses_are_read_back() {
+        let json = r#"{"accepted":3,"events":2,"unrecognized":0,"rejected":[],"rejected_count":0}"#;
+        let mut response = IngestResponse::from_json(json).unwrap();
         assert_eq!((response.accepted, response.events, response.categories.is_empty()), (3, 2, true));
-        assert_eq!(serde_json::to_string(response).unwrap(), old);
+        assert_eq!(response.to_json(), json);
         response.categories.add(Category::Token, 2);
-        let rejected = RejectedRecord { line: 4, reason: "r".to_owned() };
-        kept.response.rejected.push(rejected);
-        assert_eq!(StoredResponse::from_json(&kept.to_json()), Some(kept.clone()));
-        let newer = StoredResponse::new(kept.response, u128::MAX - 1);
-        assert_eq!(StoredResponse::from_json(&newer.to_json()), Some(newer));
+        response.rejected.push(RejectedRecord { line: 4, reason: "r".to_owned() });
+        assert_eq!(IngestResponse::from_json(&response.to_json()), Some(response));
     }
 }

@@ -5,7 +5,7 @@
 
 use super::idempotency::StoredResponse;
 use super::read_positions::LatestPositions;
-use super::{Pipeline, Position, call_identities, coalesce, identities};
+use super::{IngestResponse, Pipeline, Position, identities};
 use crate::limits::Limits;
 use crate::source::Source;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -19,6 +19,7 @@ use store::codec::CodecError;
 use store::delta::{DeltaError, DeltaTables};
 use store::hot::Hot;
 use store::maintenance::recent_calls::TimedIdentities;
+use store::rows::{Entry, ReadPosition, RequestColumns, RequestRow, RequestRows};
 use store::snapshot::Decoders;
 use store::wal::Record;
 
@@ -31,7 +32,7 @@ pub struct RestoredState {
     max_keys: usize,
     max_response_bytes: usize,
     decoders: Decoders,
-    responses: VecDeque<KeyedResponse>,
+    responses: VecDeque<RestoredResponse>,
     response_bytes: usize,
     positions: LatestPositions,
     /// Identities of events without a row and of counted calls, with the time they came; no more than the dedup
@@ -45,7 +46,7 @@ pub struct RestoredState {
     pub unreadable: u64,
 }
 
-struct KeyedResponse {
+struct RestoredResponse {
     time: i64,
     key: u128,
     response: StoredResponse,
@@ -84,7 +85,7 @@ impl RestoredState {
         // This reads to the end, however many responses there are: the newest position of a text that was quiet may
         // be far back.
         let mut visit = |requests: RecordBatch| {
-            let StoredRequests { responses, positions, identities, .. } = StoredRequests::of(&requests);
+            let RestoredEntries { responses, positions, identities, .. } = RestoredEntries::of(&requests);
             self.positions.extend(positions);
             self.add_identities(identities);
             if found.len() < keys {
@@ -92,7 +93,8 @@ impl RestoredState {
             }
             ControlFlow::Continue(())
         };
-        delta.rows_since(Table::Requests, "time", i64::MIN, &["time", "key", "answer"], &mut visit)?;
+        let columns: Vec<&str> = RequestRows::COLUMNS.iter().map(|column| column.name).collect();
+        delta.rows_since(Table::Requests, "time", i64::MIN, &columns, &mut visit)?;
         found.sort_by_key(|stored| stored.time);
         self.add_responses(found);
         Ok(())
@@ -100,9 +102,7 @@ impl RestoredState {
 
     /// Loads the identities of calls that were counted recently and whose records have been removed from the WAL.
     pub fn load_recent_calls(&mut self, recent: &[TimedIdentities]) {
-        let identities =
-            |text: &str| Some(call_identities::decode(text)?.into_iter().map(u128::from).collect());
-        let counted = recent.iter().filter_map(|(time, text)| Some((*time, identities(text)?)));
+        let counted = recent.iter().map(|(time, calls)| (*time, calls.iter().copied().map(u128::from).collect()));
         self.add_identities(counted.collect());
     }
 
@@ -117,7 +117,7 @@ impl RestoredState {
     fn read(&mut self, record: Record) -> Result<(), CodecError> {
         let mut record = self.decoders.record(record)?;
         if let Some(requests) = record.batch(Table::Requests)? {
-            let StoredRequests { responses, positions, identities, calls } = StoredRequests::of(&requests);
+            let RestoredEntries { responses, positions, identities, calls } = RestoredEntries::of(&requests);
             // Rows of call identities are never flushed to the table, so the table does not lack them.
             let rows = &mut record.rows[Table::Requests as usize];
             *rows = rows.saturating_sub(calls);
@@ -133,7 +133,7 @@ impl RestoredState {
     }
 
     /// Adds responses, and drops the oldest beyond the limits.
-    fn add_responses(&mut self, responses: Vec<KeyedResponse>) {
+    fn add_responses(&mut self, responses: Vec<RestoredResponse>) {
         for stored in responses {
             self.response_bytes += stored.response.bytes();
             self.responses.push_back(stored);
@@ -286,8 +286,8 @@ fn parse_hex(texts: &StringArray, row: usize) -> Option<u128> {
 
 /// The contents of the requests table of one record: responses, positions and identities.
 #[derive(Default)]
-struct StoredRequests {
-    responses: Vec<KeyedResponse>,
+struct RestoredEntries {
+    responses: Vec<RestoredResponse>,
     positions: Vec<Position>,
     /// Identities of events without a row and of counted calls, with the time they came.
     identities: Vec<(i64, Vec<u128>)>,
@@ -295,28 +295,29 @@ struct StoredRequests {
     calls: u64,
 }
 
-impl StoredRequests {
+impl RestoredEntries {
     fn of(requests: &RecordBatch) -> Self {
-        let column = |name| requests.column_by_name(name);
-        let texts = |name| column(name).and_then(|c| c.as_string_opt::<i32>());
-        let times = column("time").and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
         let mut found = Self::default();
-        let (Some(times), Some(keys), Some(answers)) = (times, texts("key"), texts("answer")) else {
-            return found;
-        };
-        for row in 0..requests.num_rows() {
-            let (time, text) = (times.value(row), answers.value(row));
-            if let Some(position) = Position::from_json(text) {
-                found.positions.push(position);
-            } else if let Some(identities) = coalesce::decode_identities(text) {
-                found.identities.push((time, identities));
-            } else if let Some(identities) = call_identities::decode(text) {
-                found.identities.push((time, identities.into_iter().map(u128::from).collect()));
-                found.calls += 1;
-            } else if let (Some(key), Some(response)) =
-                (parse_hex(keys, row), StoredResponse::from_json(text))
-            {
-                found.responses.push(KeyedResponse { time, key, response });
+        let Some(columns) = RequestColumns::of(requests) else { return found };
+        for RequestRow { time, entry } in columns.rows() {
+            match entry {
+                Entry::Response(stored) => {
+                    found.responses.extend(IngestResponse::from_json(stored.response).map(|response| {
+                        let response = StoredResponse::new(response, stored.content);
+                        RestoredResponse { time, key: stored.key, response }
+                    }));
+                }
+                Entry::Position(ReadPosition { text, offset, note }) => {
+                    let note = serde_json::from_str(note).ok();
+                    found.positions.extend(note.map(|note| Position { text, offset, note }));
+                }
+                Entry::EventIdentities(identities) => {
+                    found.identities.push((time, identities.into_owned()));
+                }
+                Entry::CallIdentities(identities) => {
+                    found.identities.push((time, identities.iter().copied().map(u128::from).collect()));
+                    found.calls += 1;
+                }
             }
         }
         found

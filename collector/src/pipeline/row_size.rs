@@ -32,9 +32,9 @@ pub(super) fn event_bytes(event: &Event<'_>) -> usize {
         context.environment.as_deref(),
         context.client.as_deref(),
         context.operation.as_deref(),
-        event.quota_metric.as_deref(),
-        event.required_trust.as_deref(),
-        event.actual_trust.as_deref(),
+        event.quota.metric.as_deref(),
+        event.denial.required_trust.as_deref(),
+        event.denial.actual_trust.as_deref(),
     ];
     let texts: usize = texts.into_iter().flatten().map(str::len).sum();
     let names: usize = names.into_iter().flatten().map(|name| name.len().saturating_sub(NAME_BYTES)).sum();

@@ -11,6 +11,7 @@ mod json;
 mod logs;
 mod metrics;
 mod protobuf;
+mod protobuf_value;
 mod response;
 mod span_events;
 mod traces;

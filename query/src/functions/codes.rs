@@ -1,12 +1,12 @@
 //! `category(code)` and `canonical(dialect, code)`: look up a code in the registry, without any other evidence.
 
+use super::udf::Udf;
 use super::{documentation, text};
-use arrow::datatypes::DataType;
 use classifier::{Dialect, Rules};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, Signature, Volatility,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -36,13 +36,6 @@ impl fmt::Debug for SharedRules {
     }
 }
 
-/// The function that returns the category of a code.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Category {
-    rules: SharedRules,
-    signature: Signature,
-}
-
 static CATEGORY_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
         "The category of a code of any dialect or of the taxonomy, or else of its prefix; UNKNOWN if there is none",
@@ -51,52 +44,16 @@ static CATEGORY_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     )
 });
 
-impl Category {
-    pub(super) fn new(rules: &Arc<Rules>) -> Self {
-        Self {
-            rules: SharedRules(Arc::clone(rules)),
-            signature: Signature::user_defined(Volatility::Immutable),
-        }
-    }
-}
-
-impl ScalarUDFImpl for Category {
-    fn name(&self) -> &str {
-        "category"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerce_to_text(self.name(), argument_types, 1)
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(text::TEXT)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [code] = take_function_args(self.name(), args.args)?;
-        let registry = self.rules.0.registry();
+/// Returns the function that looks up the category of a code.
+pub(super) fn category(rules: &Arc<Rules>) -> ScalarUDF {
+    lookup("category", rules, |SharedRules(rules), args| {
+        let [code] = take_function_args("category", args.args)?;
+        let registry = rules.registry();
         text::map_texts(&code, |code| Ok(Some(registry.category_of(code).as_str().to_owned())))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        Some(&CATEGORY_DOCUMENTATION)
-    }
-}
-
-/// The function that returns the canonical code of a dialect's code.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Canonical {
-    rules: SharedRules,
-    signature: Signature,
+    })
+    .coerced(|name, types| text::coerce_to_text(name, types, 1))
+    .documented(&CATEGORY_DOCUMENTATION)
+    .build()
 }
 
 static CANONICAL_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
@@ -113,52 +70,33 @@ static CANONICAL_DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     )
 });
 
-impl Canonical {
-    pub(super) fn new(rules: &Arc<Rules>) -> Self {
-        Self {
-            rules: SharedRules(Arc::clone(rules)),
-            signature: Signature::user_defined(Volatility::Immutable),
-        }
-    }
-
-    fn look_up(&self, dialect: &str, code: &str) -> Result<Option<String>> {
-        let Some(dialect) = Dialect::from_name(dialect) else {
-            let all: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.as_str()).collect();
-            return exec_err!("there is no dialect '{dialect}'; there are {}", all.join(", "));
-        };
-        let looked_up = self.rules.0.registry().look_up(Some(dialect), code);
-        Ok(looked_up.is_known.then(|| looked_up.canonical.into_owned()))
-    }
+/// Returns the function that looks up the canonical code of a dialect's code.
+pub(super) fn canonical(rules: &Arc<Rules>) -> ScalarUDF {
+    lookup("canonical", rules, |SharedRules(rules), args| {
+        let rows = args.number_rows;
+        let pair = take_function_args("canonical", args.args)?;
+        text::map_text_pairs(&pair, rows, |dialect, code| canonical_of(rules, dialect, code))
+    })
+    .coerced(|name, types| text::coerce_to_text(name, types, 2))
+    .documented(&CANONICAL_DOCUMENTATION)
+    .build()
 }
 
-impl ScalarUDFImpl for Canonical {
-    fn name(&self) -> &str {
-        "canonical"
-    }
+fn canonical_of(rules: &Rules, dialect: &str, code: &str) -> Result<Option<String>> {
+    let Some(dialect) = Dialect::from_name(dialect) else {
+        let all: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.as_str()).collect();
+        return exec_err!("there is no dialect '{dialect}'; there are {}", all.join(", "));
+    };
+    let result = rules.registry().look_up(Some(dialect), code);
+    Ok(result.is_known.then(|| result.canonical.into_owned()))
+}
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerce_to_text(self.name(), argument_types, 2)
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(text::TEXT)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let pair = take_function_args(self.name(), args.args)?;
-        text::map_text_pairs(&pair, rows, |dialect, code| self.look_up(dialect, code))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        Some(&CANONICAL_DOCUMENTATION)
-    }
+/// Returns a function of texts that looks something up in the registry.
+fn lookup(
+    name: &'static str,
+    rules: &Arc<Rules>,
+    compute: fn(&SharedRules, ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Udf<SharedRules> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Udf::new(name, signature, text::TEXT, SharedRules(Arc::clone(rules)), compute).strict()
 }

@@ -2,23 +2,18 @@
 //! exceed.
 
 use super::documentation;
+use super::udf::Udf;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, Int64Array};
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarUDF, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 use store::rows::BUCKET_BOUNDS_US;
 
 /// The number of arguments: the share, the number of calls, and one count for each bound.
 const ARGUMENT_COUNT: usize = 2 + BUCKET_BOUNDS_US.len();
-
-/// The function `histogram_quantile`: a quantile of the durations of calls.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct HistogramQuantile {
-    signature: Signature,
-}
 
 static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
@@ -36,56 +31,31 @@ static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     )
 });
 
-impl HistogramQuantile {
-    pub(super) fn new() -> Self {
-        let mut types = vec![DataType::Int64; ARGUMENT_COUNT];
-        types[0] = DataType::Float64;
-        Self { signature: Signature::exact(types, Volatility::Immutable) }
-    }
+/// Returns the function: a quantile of the durations of calls.
+pub(super) fn function() -> ScalarUDF {
+    let mut types = vec![DataType::Int64; ARGUMENT_COUNT];
+    types[0] = DataType::Float64;
+    let signature = Signature::exact(types, Volatility::Immutable);
+    Udf::new("histogram_quantile", signature, DataType::Float64, (), |(), args| quantiles(&args.args))
+        .strict()
+        .documented(&DOCUMENTATION)
+        .build()
 }
 
-impl ScalarUDFImpl for HistogramQuantile {
-    fn name(&self) -> &str {
-        "histogram_quantile"
+fn quantiles(args: &[ColumnarValue]) -> Result<ColumnarValue> {
+    let columns = ColumnarValue::values_to_arrays(args)?;
+    let [shares, counts @ ..] = columns.as_slice() else {
+        return exec_err!("histogram_quantile takes a share and the numbers of traffic");
+    };
+    let shares = shares.as_primitive::<Float64Type>();
+    let counts: Vec<&Int64Array> = counts.iter().map(AsArray::as_primitive::<Int64Type>).collect();
+    let mut results = Float64Builder::with_capacity(shares.len());
+    for row in 0..shares.len() {
+        let is_complete = shares.is_valid(row) && counts.iter().all(|column| column.is_valid(row));
+        let counts = counts.iter().map(|column| column.value(row));
+        results.append_option(if is_complete { quantile_ms(shares.value(row), counts)? } else { None });
     }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
-        match argument_types.len() {
-            ARGUMENT_COUNT => Ok(DataType::Float64),
-            _ => plan_err!(
-                "histogram_quantile takes a share and the {} numbers of traffic",
-                ARGUMENT_COUNT - 1
-            ),
-        }
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = ColumnarValue::values_to_arrays(&args.args)?;
-        let [shares, counts @ ..] = columns.as_slice() else {
-            return exec_err!("histogram_quantile takes a share and the numbers of traffic");
-        };
-        let shares = shares.as_primitive::<Float64Type>();
-        let counts: Vec<&Int64Array> = counts.iter().map(AsArray::as_primitive::<Int64Type>).collect();
-        let mut results = Float64Builder::with_capacity(shares.len());
-        for row in 0..shares.len() {
-            let is_complete = shares.is_valid(row) && counts.iter().all(|column| column.is_valid(row));
-            let counts = counts.iter().map(|column| column.value(row));
-            results.append_option(if is_complete { quantile_ms(shares.value(row), counts)? } else { None });
-        }
-        Ok(ColumnarValue::Array(Arc::new(results.finish()) as ArrayRef))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        Some(&DOCUMENTATION)
-    }
+    Ok(ColumnarValue::Array(Arc::new(results.finish()) as ArrayRef))
 }
 
 /// Returns the quantile in milliseconds. `counts` yields the number of calls, then the number of calls that took at

@@ -1,19 +1,10 @@
 //! `template(message)`: the part of a message that it shares with other messages of its kind.
 
+use super::udf::Udf;
 use super::{documentation, text};
-use arrow::datatypes::DataType;
-use datafusion::common::Result;
 use datafusion::common::utils::take_function_args;
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Documentation, ScalarUDF, Signature, Volatility};
 use std::sync::LazyLock;
-
-/// The function `template`, which replaces the dynamic values of a message.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Template {
-    signature: Signature,
-}
 
 static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     documentation(
@@ -23,39 +14,15 @@ static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     )
 });
 
-impl Template {
-    pub(super) fn new() -> Self {
-        Self { signature: Signature::user_defined(Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for Template {
-    fn name(&self) -> &str {
-        "template"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
-        text::coerce_to_text(self.name(), argument_types, 1)
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(text::TEXT)
-    }
-
-    fn is_strict(&self) -> bool {
-        true
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [message] = take_function_args(self.name(), args.args)?;
+/// Returns the function, which replaces the dynamic values of a message.
+pub(super) fn function() -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Udf::new("template", signature, text::TEXT, (), |(), args| {
+        let [message] = take_function_args("template", args.args)?;
         text::map_texts(&message, |message| Ok(Some(classifier::template::from_message(message))))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        Some(&DOCUMENTATION)
-    }
+    })
+    .coerced(|name, types| text::coerce_to_text(name, types, 1))
+    .strict()
+    .documented(&DOCUMENTATION)
+    .build()
 }

@@ -61,7 +61,6 @@ const DRAIN: Duration = Duration::from_secs(2);
 struct PostgresServer {
     service: QueryService,
     authenticator: Arc<Authenticator>,
-    parser: Arc<StatementParser>,
     /// Limits how many texts are parsed at once, which takes memory of the server itself.
     parsing: Arc<Semaphore>,
     cancels: Arc<CancelRegistry>,
@@ -78,9 +77,9 @@ impl PostgresServer {
     ) -> Self {
         let limits = service.limits();
         let sessions = ConnectionLimiter::new(limits.connections, limits.connections_per_address);
-        let (parser, cancels) = (Arc::default(), Arc::default());
+        let cancels = Arc::default();
         let parsing = Arc::new(Semaphore::new(PARSERS));
-        Self { service, authenticator, parser, parsing, cancels, sessions, connections }
+        Self { service, authenticator, parsing, cancels, sessions, connections }
     }
 
     /// Returns a permit for a session of an authenticated client.

@@ -9,10 +9,8 @@ use super::sort::Sorted;
 use super::table::{Change, StoredTable};
 use super::{DeltaError, schema_evolution};
 use crate::hot::BufferedRecord;
-use crate::rows::CALLS;
+use crate::rows::without_call_identities;
 use crate::schema::Table;
-use arrow::array::{AsArray, BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
 use std::sync::Arc;
 
 /// The average row size above which the number of rows that are copied at once is limited. Sorting copies rows.
@@ -60,7 +58,8 @@ pub(super) fn flush(
         match record.batch(table.table) {
             Ok(Some(batch)) => {
                 let batch = schema_evolution::adapted(batch, &table.table.schema())?;
-                batches.push(if table.table == Table::Requests { without_calls(&batch)? } else { batch });
+                let is_requests = table.table == Table::Requests;
+                batches.push(if is_requests { without_call_identities(&batch)? } else { batch });
             }
             Ok(None) => {}
             Err(error) => {
@@ -84,17 +83,6 @@ pub(super) fn flush(
     flushed.bytes = change.added.iter().map(|file| file.bytes).sum();
     flushed.commits = 1;
     Ok(flushed)
-}
-
-/// Returns the responses to requests, without the identities of calls that are stored beside them in the WAL.
-fn without_calls(requests: &RecordBatch) -> Result<RecordBatch, DeltaError> {
-    let Some(answers) = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>())
-    else {
-        return Ok(requests.clone());
-    };
-    let is_answer = |answer: Option<&str>| Some(!answer.is_some_and(|answer| answer.starts_with(CALLS)));
-    let kept: BooleanArray = answers.iter().map(is_answer).collect();
-    Ok(filter_record_batch(requests, &kept)?)
 }
 
 /// Writes one file for each day.

@@ -90,7 +90,7 @@ const REQUESTS: Layout = Layout {
     order: &["time"],
     blooms: &[],
     statistics: &["time"],
-    unique: &["key"],
+    unique: &["key", "content", "response", "identities"],
     sums: false,
 };
 

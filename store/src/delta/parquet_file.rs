@@ -147,7 +147,8 @@ fn properties(table: Table) -> WriterProperties {
         properties = properties.set_column_dictionary_enabled(ColumnPath::from(*name), false);
     }
     let is_judged = |name: &str| layout.statistics.contains(&name) || layout.order.contains(&name);
-    for field in schema.fields().iter().filter(|field| field.data_type() == &DataType::Utf8) {
+    let is_text = |field: &&Arc<Field>| matches!(field.data_type(), DataType::Utf8 | DataType::Binary);
+    for field in schema.fields().iter().filter(is_text) {
         // Comparing every text with the minimum and the maximum so far costs a tenth of the time of a flush.
         if !is_judged(field.name()) {
             let column = ColumnPath::from(field.name().as_str());

@@ -88,3 +88,24 @@ pub fn adapted(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Array, Int64Array};
+    use arrow::datatypes::{DataType, Schema};
+
+    /// A batch of an older version lacks a column, and one of a newer version has one more.
+    #[test]
+    fn a_batch_of_another_version_gets_exactly_the_columns() {
+        let number = |name, is_nullable| Field::new(name, DataType::Int64, is_nullable);
+        let theirs = Arc::new(Schema::new(vec![number("newer", true), number("both", false)]));
+        let column = |value| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+        let batch = RecordBatch::try_new(theirs, vec![column(1), column(2)]).unwrap();
+        let ours = |is_nullable| Arc::new(Schema::new(vec![number("both", false), number("added", is_nullable)]));
+        let result = adapted(batch.clone(), &ours(true)).unwrap();
+        assert_eq!(result.column(0).as_ref(), column(2).as_ref());
+        assert!(result.num_columns() == 2 && result.column(1).is_null(0));
+        assert!(adapted(batch, &ours(false)).is_err(), "an added column must be nullable");
+    }
+}

@@ -10,11 +10,8 @@
 
 use crate::disk::Disk;
 use crate::hot::BufferedRecord;
-use crate::rows::CALLS;
+use crate::rows::{Entry, RequestColumns};
 use crate::schema::Table;
-use arrow::array::AsArray;
-use arrow::datatypes::TimestampMicrosecondType;
-use std::fmt::Write;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +22,8 @@ const KEPT_US: i64 = 5 * 60 * 1_000_000;
 const LONGEST: u64 = 256 << 20;
 const EXTENSION: &str = ".calls";
 
-/// Identities that were counted together, with their time and the text that encodes them in the WAL.
-pub type TimedIdentities = (i64, String);
+/// Identities that were counted together, with their time.
+pub type TimedIdentities = (i64, Vec<u64>);
 
 /// Writes the identities of records, and removes files that are too old.
 ///
@@ -39,11 +36,11 @@ pub(super) fn keep(
     up_to: u64,
     now: i64,
 ) -> io::Result<()> {
-    let mut text = String::new();
+    let mut blocks = Vec::new();
     for record in records.iter().filter(|record| record.rows[Table::Requests as usize] > 0) {
-        append(record, &mut text);
+        append(record, &mut blocks);
     }
-    if text.is_empty() {
+    if blocks.is_empty() {
         return Ok(());
     }
     disk.create_dir_all(folder)?;
@@ -57,24 +54,20 @@ pub(super) fn keep(
         }
     }
     let mut file = disk.create(&path, 0)?;
-    file.append(&mut [IoSlice::new(text.as_bytes())])?;
+    file.append(&mut [IoSlice::new(&blocks)])?;
     file.sync()?;
     disk.sync_dir(folder)
 }
 
-/// Appends a line for each row of identities: the time, and the encoded row.
-fn append(record: &BufferedRecord, text: &mut String) {
+/// Appends a block for each row of identities: its time, the number of identities, and the identities.
+fn append(record: &BufferedRecord, blocks: &mut Vec<u8>) {
     let Ok(Some(requests)) = record.batch(Table::Requests) else { return };
-    let answers = requests.column_by_name("answer").and_then(|column| column.as_string_opt::<i32>());
-    let times = requests
-        .column_by_name("time")
-        .and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-    let (Some(answers), Some(times)) = (answers, times) else { return };
-    for (answer, time) in answers.iter().zip(times) {
-        if let (Some(answer), Some(time)) = (answer.filter(|answer| answer.starts_with(CALLS)), time) {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "{time} {answer}");
-        }
+    let Some(columns) = RequestColumns::of(&requests) else { return };
+    for row in columns.rows() {
+        let Entry::CallIdentities(identities) = row.entry else { continue };
+        blocks.extend_from_slice(&row.time.to_le_bytes());
+        blocks.extend_from_slice(&(identities.len() as u64).to_le_bytes());
+        blocks.extend(identities.iter().flat_map(|identity| identity.to_le_bytes()));
     }
 }
 
@@ -92,25 +85,51 @@ pub fn read(disk: &dyn Disk, folder: &Path, since: i64) -> Vec<TimedIdentities> 
     let mut counted = Vec::new();
     for file in files.iter().filter(|file| file.name.ends_with(EXTENSION) && file.modified >= since) {
         match disk.read(&folder.join(&file.name), LONGEST) {
-            // A line without a line break is torn.
-            Ok(bytes) => counted.extend(
-                bytes
-                    .as_slice()
-                    .split_inclusive(|byte| *byte == b'\n')
-                    .filter_map(line)
-                    .filter(|(time, _)| *time >= since),
-            ),
+            Ok(bytes) => counted.extend(Blocks(bytes.as_slice()).filter(|(time, _)| *time >= since)),
             Err(error) => warn(&error),
         }
     }
     counted
 }
 
-fn line(line: &[u8]) -> Option<TimedIdentities> {
-    let (time, answer) = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split_once(' ')?;
-    Some((time.parse().ok()?, answer.to_owned()))
+/// The blocks of a file; a torn block ends them.
+struct Blocks<'f>(&'f [u8]);
+
+impl Iterator for Blocks<'_> {
+    type Item = TimedIdentities;
+
+    fn next(&mut self) -> Option<TimedIdentities> {
+        let (time, rest) = self.0.split_first_chunk()?;
+        let (count, rest) = rest.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*count)).ok()?.checked_mul(size_of::<u64>())?;
+        let (identities, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        let identities = identities.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        Some((i64::from_le_bytes(*time), identities))
+    }
 }
 
 fn warn(error: &io::Error) {
     tracing::warn!(%error, "calls that were counted in the last minutes may be counted again if they are resent");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_block_ends_the_blocks_before_it() {
+        let mut file = Vec::new();
+        for (time, identities) in [(1_i64, vec![7_u64, u64::MAX]), (2, vec![9])] {
+            file.extend_from_slice(&time.to_le_bytes());
+            file.extend_from_slice(&(identities.len() as u64).to_le_bytes());
+            file.extend(identities.iter().flat_map(|identity| identity.to_le_bytes()));
+        }
+        assert_eq!(Blocks(&file).collect::<Vec<_>>(), [(1, vec![7, u64::MAX]), (2, vec![9])]);
+        for torn in 33..file.len() {
+            assert_eq!(Blocks(&file[..torn]).collect::<Vec<_>>(), [(1, vec![7, u64::MAX])], "{torn}");
+        }
+        let huge = [[0; 8], [255; 8]].concat();
+        assert_eq!(Blocks(&huge).count(), 0);
+    }
 }

@@ -4,9 +4,10 @@
 //! numbers; all other values are stored as they are.
 
 use super::name::Name;
+use super::requests::EntryKind;
 use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayRef, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Array,
+    ArrayRef, BinaryBuilder, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Array,
     Int64Builder, ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::buffer::OffsetBuffer;
@@ -89,6 +90,8 @@ plain! {
     Text(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, false);
     /// JSON, as text.
     Json(StringBuilder::new() => StringBuilder, &'a str, DataType::Utf8, true);
+    /// Bytes.
+    Bytes(BinaryBuilder::new() => BinaryBuilder, &'a [u8], DataType::Binary, false);
     /// A point in time: microseconds, UTC.
     Time(
         TimestampMicrosecondBuilder::new().with_timezone("UTC") => TimestampMicrosecondBuilder,
@@ -225,6 +228,7 @@ closed_lists!(
     Category,
     DangerLevel,
     Dialect,
+    EntryKind,
     EventKind,
     Fault,
     Finding,

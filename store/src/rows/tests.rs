@@ -1,7 +1,8 @@
 //! Tests that events are unchanged after they pass through the columns, the bytes of a record, and JSON.
 
 use super::{
-    EventRow, EventRows, KeptAnswer, Reject, RejectRows, Relation, RequestRows, TrafficRow, TrafficRows,
+    Entry, EventRow, EventRows, KeyedResponse, ReadPosition, Reject, RejectRows, Relation, RequestColumns,
+    RequestRow, RequestRows, TrafficRow, TrafficRows, without_call_identities,
 };
 use crate::codec::{Decoder, Encoder};
 use crate::hot::{BufferedRecord, Hot};
@@ -14,6 +15,7 @@ use classifier::{
 };
 use classifier::{Rules, Sink};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 #[derive(Default)]
@@ -33,6 +35,16 @@ impl Sink for Both {
     fn unrecognized(&mut self, reason: UnrecognizedReason) {
         panic!("{reason}");
     }
+}
+
+/// Returns an entry of each kind of the requests table.
+fn entries() -> [Entry<'static>; 4] {
+    [
+        Entry::Response(KeyedResponse { key: 255, content: u128::MAX, response: r#"{"accepted":1}"# }),
+        Entry::Position(ReadPosition { text: u64::MAX, offset: 7, note: "{}" }),
+        Entry::EventIdentities(Cow::Borrowed(&[1, u128::MAX, 0])),
+        Entry::CallIdentities(Cow::Borrowed(&[1, u64::MAX])),
+    ]
 }
 
 fn classified(lines: &[&str]) -> Both {
@@ -136,7 +148,8 @@ fn every_table_survives_the_record() {
     });
     encoder.append(&mut record, Table::Rejects, rejects.finish().unwrap()).unwrap();
     let mut requests = RequestRows::default();
-    requests.push(KeptAnswer { time: 1, key: 255, answer: r#"{"accepted":1}"# });
+    let stored = entries().map(|entry| RequestRow { time: 1, entry });
+    stored.iter().for_each(|row| requests.push(row.clone()));
     encoder.append(&mut record, Table::Requests, requests.finish().unwrap()).unwrap();
 
     let decoder = Arc::new(Decoder::current().unwrap());
@@ -149,13 +162,17 @@ fn every_table_survives_the_record() {
     assert_eq!(snapshot.len(), 1, "the oldest makes room");
     assert_eq!((hot.size().events, hot.size().evicted), (5, 1));
     let record = &snapshot[0];
-    assert_eq!((record.sequence, record.rows), (2, [5, 1, 1, 1]));
+    assert_eq!((record.sequence, record.rows), (2, [5, 1, 1, 4]));
     let rows = |table| printed(table, &record.batch(table).unwrap().unwrap());
     assert_eq!(rows(Table::Traffic)[0]["hidden_failures"], 3);
     assert_eq!(rows(Table::Traffic)[0]["took_at_most_30s"], 2);
     assert_eq!(rows(Table::Rejects)[0]["line"], 7);
     assert_eq!(rows(Table::Requests)[0]["key"], "000000000000000000000000000000ff");
-    assert_eq!(rows(Table::Requests)[0]["answer"]["accepted"], 1);
+    assert_eq!(rows(Table::Requests)[0]["response"]["accepted"], 1);
+    let requests = record.batch(Table::Requests).unwrap().unwrap();
+    assert_eq!(RequestColumns::of(&requests).unwrap().rows().collect::<Vec<_>>(), stored);
+    let flushed = without_call_identities(&requests).unwrap();
+    assert_eq!(RequestColumns::of(&flushed).unwrap().rows().collect::<Vec<_>>(), stored[..3]);
 
     let followed = || {
         let following = hot.after(0, 9);

@@ -4,7 +4,7 @@
 //! record is bounded, and a record that cannot be decoded is rejected alone. The structs have only the fields that are
 //! needed; other fields are ignored, and `null` is the same as absent.
 
-mod any_value;
+mod value;
 mod metrics;
 mod scalar;
 mod schema;
@@ -13,7 +13,7 @@ use super::span_events::SpanEventBuffer;
 use super::{MALFORMED, Signal, id, severity, span_kind, span_status};
 use crate::receivers::record_consumer::RecordConsumer;
 use crate::{Rejection, RejectionReason};
-use any_value::ValueReader;
+use crate::receivers::otlp::any_value::ValueReader;
 use classifier::telemetry::{Attribute, LogRecord, Resource, Span};
 use classifier::{quote_oversized_numbers, replace_lone_surrogates};
 use scalar::{JsonResult, Scalar, hex};
@@ -99,7 +99,7 @@ impl<'a> RequestReader<'a> {
         self.values.begin();
         let mut attributes = Vec::new();
         let given = of.resource.take().and_then(|resource| resource.attributes);
-        self.values.push(given, &mut attributes)?;
+        self.values.push_fields(given, &mut attributes)?;
         let Some(scopes) = of.list(self.signal) else { return Ok(()) };
         each(scopes, |scope: ScopeEntry<'a>| match scope.list(self.signal) {
             Some(list) => each(list, |record| {
@@ -162,7 +162,7 @@ impl<'a> RequestReader<'a> {
     ) -> JsonResult<()> {
         let fields: LogFields<'a> = serde_json::from_str(record.get())?;
         self.read_attributes(fields.attributes)?;
-        let body = fields.body.map(|body| self.values.value(body)).transpose()?;
+        let body = fields.body.map(|body| self.values.value_of_fields(body)).transpose()?;
         let event_name = text(fields.event_name, "eventName")?;
         let record = LogRecord {
             time_ns: time(fields.time_unix_nano, "timeUnixNano")?,
@@ -180,21 +180,21 @@ impl<'a> RequestReader<'a> {
 
     fn read_attributes(&mut self, attributes: Attributes<'a>) -> JsonResult<()> {
         self.attributes.clear();
-        self.values.push(attributes, &mut self.attributes)
+        self.values.push_fields(attributes, &mut self.attributes)
     }
 
     fn read_events(&mut self, events: Option<&'a RawValue>) -> JsonResult<()> {
         self.events.clear();
         let Some(events) = events else { return Ok(()) };
         each(events, |event: Option<EventFields<'a>>| match event {
-            Some(event) if self.events.len() < self.values.kept() => self.read_event(event),
+            Some(event) if self.events.len() < self.values.max_attributes() => self.read_event(event),
             _ => Ok(()),
         })
     }
 
     fn read_event(&mut self, event: EventFields<'a>) -> JsonResult<()> {
         let first = self.events.attributes.len();
-        self.values.push(event.attributes, &mut self.events.attributes)?;
+        self.values.push_fields(event.attributes, &mut self.events.attributes)?;
         let (time_ns, name) = (time(event.time_unix_nano, "timeUnixNano")?, text(event.name, "name")?);
         self.events.push(time_ns, name, first);
         Ok(())

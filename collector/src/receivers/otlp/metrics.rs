@@ -1,6 +1,7 @@
 //! Decodes metrics from protobuf: histograms of call durations are read, data points of all other metrics are counted.
 
-use super::any_value::{ValueReader, text};
+use super::any_value::ValueReader;
+use super::protobuf_value::text;
 use super::call_histogram::{self, CallMetric};
 use super::export_request::{self, RecordReader};
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};

@@ -1,6 +1,7 @@
 //! Decodes spans from protobuf.
 
-use super::any_value::{ValueReader, text};
+use super::any_value::ValueReader;
+use super::protobuf_value::text;
 use super::export_request::{self, RecordReader};
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};
 use super::span_events::SpanEventBuffer;

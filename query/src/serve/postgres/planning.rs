@@ -1,10 +1,10 @@
 //! Plans the statements of clients, and infers the types of their parameters.
 
-use super::command::{Command, QueryStatement};
+use super::command::QueryStatement;
 use super::parser::StatementParser;
 use super::values::{self, Parameter};
 use crate::engine::{DescribedStatement, EngineSession, PreparedStatement};
-use crate::error::{Kind, QueryError};
+use crate::error::QueryError;
 use crate::guard::ReadOnlyStatement;
 use crate::statement::Description;
 use arrow::datatypes::DataType;
@@ -29,12 +29,7 @@ pub(crate) async fn resolve(
     index: usize,
     types: &[u32],
 ) -> Result<DescribedStatement, QueryError> {
-    let mut commands = parser.parse(sql, user, session.limits())?;
-    let command = (index < commands.len()).then(|| commands.swap_remove(index));
-    let Some(Command::Query(query) | Command::Declare { query, .. }) = command else {
-        return Err(QueryError::new(Kind::Internal, format!("statement {index} of the text has no rows")));
-    };
-    let QueryStatement { mut statement, names } = query;
+    let QueryStatement { mut statement, names } = parser.parse(sql, user, index, session.limits())?;
     let mut declared: Vec<_> = types.iter().map(|oid| Type::from_oid(*oid).filter(is_known)).collect();
     declare_array_parameters(&mut statement, &mut declared);
     let (prepared, parameters) = inferred(session, &statement, &declared).await?;

@@ -6,6 +6,7 @@ use super::columns::Columns;
 use super::command::Command;
 use super::error::PgError;
 use super::message::Message;
+use super::parser::parse_commands;
 use super::planned_statement::PlannedStatement;
 use super::portal::{PlannedCommand, Portal};
 use super::reader::Received;
@@ -199,15 +200,15 @@ impl PostgresSession {
         StatementText { sql, origin }
     }
 
-    /// Parses the commands of a text, all of which are allowed. The worker process that runs a query parses its text itself.
+    /// Parses the commands of a text, all of which are allowed. The worker that runs one of them parses the text again,
+    /// because it does not rely on this process.
     pub(super) async fn read(&self, sql: &str) -> Result<Vec<Command>, PgError> {
-        let (parser, limits) = (Arc::clone(&self.server.parser), *self.server.service.limits());
-        let (text, user) = (sql.to_owned(), self.started.user.clone());
+        let (text, limits) = (sql.to_owned(), *self.server.service.limits());
         let turn = Arc::clone(&self.server.parsing).acquire_owned().await;
         let read = async move {
             // The permit is held until the text is parsed, even if the client has disconnected.
             let _turn = turn;
-            parser.parse(&text, &user, &limits)
+            parse_commands(&text, &limits)
         };
         let read = deep_stack::run(tokio::runtime::Handle::current(), read).await;
         read.map_err(|error| PgError::of(error, sql))

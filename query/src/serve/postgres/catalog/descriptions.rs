@@ -1,6 +1,7 @@
 //! The functions `obj_description` and `col_description`, which give clients the descriptions of tables and columns.
 
 use crate::engine::SCHEMA;
+use crate::functions::udf::Udf;
 use crate::tables;
 use arrow::array::{Array, ArrayRef, Int64Array, StringArray};
 use arrow::compute::cast;
@@ -8,7 +9,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::cast::{as_int64_array, as_string_array};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, Signature, TypeSignature, Volatility,
 };
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
@@ -20,21 +21,14 @@ type Descriptions = BTreeMap<(i64, i64), String>;
 /// Adds the functions to a session whose catalog is complete.
 pub(super) async fn register(context: &SessionContext) -> Result<()> {
     let descriptions = Arc::new(read(context).await?);
-    for (name, item) in
-        [("obj_description", DescribedItem::Table), ("col_description", DescribedItem::Column)]
-    {
-        let signature = match item {
-            DescribedItem::Table => Signature::one_of(
-                vec![
-                    datafusion::logical_expr::TypeSignature::Any(1),
-                    datafusion::logical_expr::TypeSignature::Any(2),
-                ],
-                Volatility::Stable,
-            ),
-            DescribedItem::Column => Signature::any(2, Volatility::Stable),
-        };
-        let descriptions = Arc::clone(&descriptions);
-        context.register_udf(ScalarUDF::from(DescriptionFunction { name, item, descriptions, signature }));
+    let of_table = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
+    let functions = [
+        ("obj_description", DescribedItem::Table, Signature::one_of(of_table, Volatility::Stable)),
+        ("col_description", DescribedItem::Column, Signature::any(2, Volatility::Stable)),
+    ];
+    for (name, item, signature) in functions {
+        let state = ItemDescriptions { item, descriptions: Arc::clone(&descriptions) };
+        context.register_udf(Udf::new(name, signature, DataType::Utf8, state, describe).build());
     }
     Ok(())
 }
@@ -72,42 +66,27 @@ enum DescribedItem {
     Column,
 }
 
+/// The descriptions that one of the functions returns.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct DescriptionFunction {
-    name: &'static str,
+struct ItemDescriptions {
     item: DescribedItem,
     descriptions: Arc<Descriptions>,
-    signature: Signature,
 }
 
-impl ScalarUDFImpl for DescriptionFunction {
-    fn name(&self) -> &str {
-        self.name
+fn describe(described: &ItemDescriptions, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    let tables = numbers(&arrays[0])?;
+    let columns = if described.item == DescribedItem::Column { Some(numbers(&arrays[1])?) } else { None };
+    let descriptions = |row: usize| {
+        let column = columns.as_ref().map_or(0, |columns| columns.value(row));
+        let is_null = tables.is_null(row) || columns.as_ref().is_some_and(|columns| columns.is_null(row));
+        described.descriptions.get(&(tables.value(row), column)).filter(|_| !is_null)
+    };
+    let descriptions: StringArray = (0..tables.len()).map(descriptions).collect();
+    if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&descriptions, 0)?));
     }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let tables = numbers(&arrays[0])?;
-        let columns = if self.item == DescribedItem::Column { Some(numbers(&arrays[1])?) } else { None };
-        let descriptions = |row: usize| {
-            let column = columns.as_ref().map_or(0, |columns| columns.value(row));
-            let is_null = tables.is_null(row) || columns.as_ref().is_some_and(|columns| columns.is_null(row));
-            self.descriptions.get(&(tables.value(row), column)).filter(|_| !is_null)
-        };
-        let descriptions: StringArray = (0..tables.len()).map(descriptions).collect();
-        if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&descriptions, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(descriptions)))
-    }
+    Ok(ColumnarValue::Array(Arc::new(descriptions)))
 }
 
 fn numbers(array: &ArrayRef) -> Result<Int64Array> {

@@ -3,12 +3,13 @@
 
 use super::super::settings::{self, SERVER_VERSION};
 use crate::engine::CATALOG;
+use crate::functions::udf::Udf;
 use arrow::array::{Array, StringArray};
 use arrow::datatypes::DataType;
 use datafusion::common::cast::as_string_array;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, Signature, TypeSignature, Volatility,
 };
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
@@ -62,9 +63,10 @@ pub(super) fn register(context: &SessionContext) {
     constants.extend(ALWAYS_NULL.map(|name| (name, ScalarValue::Utf8(None))));
     constants.extend(NULL_SIZES.map(|name| (name, ScalarValue::Int64(None))));
     for (name, value) in constants {
-        context.register_udf(ScalarUDF::from(ConstantFunction { name, value, signature: anything() }));
+        context.register_udf(constant(name, value));
     }
-    context.register_udf(ScalarUDF::from(CurrentSetting { signature: texts() }));
+    let current_setting = Udf::new("current_setting", texts(), DataType::Utf8, (), |(), args| current_setting(&args));
+    context.register_udf(current_setting.build());
 }
 
 fn anything() -> Signature {
@@ -77,66 +79,27 @@ fn texts() -> Signature {
     Signature::one_of(vec![named, or_nothing], Volatility::Stable)
 }
 
-/// A function that returns a constant, whatever its arguments are.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ConstantFunction {
-    name: &'static str,
-    value: ScalarValue,
-    signature: Signature,
+/// Returns a function that returns a constant, whatever its arguments are.
+fn constant(name: &'static str, value: ScalarValue) -> ScalarUDF {
+    let compute = |value: &ScalarValue, _: ScalarFunctionArgs| Ok(ColumnarValue::Scalar(value.clone()));
+    Udf::new(name, anything(), value.data_type(), value, compute).build()
 }
 
-impl ScalarUDFImpl for ConstantFunction {
-    fn name(&self) -> &str {
-        self.name
+/// Computes `current_setting(name)`, which returns the default of a setting.
+fn current_setting(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+    let names = as_string_array(&arrays[0])?;
+    let or_nothing = arrays.len() > 1;
+    let value = |name: Option<&str>| match name {
+        None => Ok(None),
+        Some(name) => match settings::default(name) {
+            None if !or_nothing => plan_err!("there is no setting '{name}'"),
+            value => Ok(value),
+        },
+    };
+    let values = names.iter().map(value).collect::<Result<StringArray>>()?;
+    if values.len() == 1 {
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
     }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.value.data_type())
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(self.value.clone()))
-    }
-}
-
-/// `current_setting(name)`, which returns the default of a setting.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct CurrentSetting {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for CurrentSetting {
-    fn name(&self) -> &str {
-        "current_setting"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let names = as_string_array(&arrays[0])?;
-        let or_nothing = arrays.len() > 1;
-        let value = |name: Option<&str>| match name {
-            None => Ok(None),
-            Some(name) => match settings::default(name) {
-                None if !or_nothing => plan_err!("there is no setting '{name}'"),
-                value => Ok(value),
-            },
-        };
-        let values = names.iter().map(value).collect::<Result<StringArray>>()?;
-        if values.len() == 1 {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(values)))
-    }
+    Ok(ColumnarValue::Array(Arc::new(values)))
 }

@@ -1,8 +1,10 @@
 //! Tests of attribute values: every kind, nested and hostile.
 
+use super::super::any_value::JSON_BYTES;
 use super::super::test_data;
 use super::*;
-use opentelemetry_proto::tonic::common::v1::AnyValue;
+use crate::Limits;
+use opentelemetry_proto::tonic::common::v1::AnyValue as SentValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
 use prost::Message as _;
 
@@ -10,7 +12,7 @@ fn limits() -> Limits {
     Limits { value_depth: 3, attributes: 4, ..Limits::default() }
 }
 
-fn read(value: &AnyValue) -> Value<'static> {
+fn read(value: &SentValue) -> Value<'static> {
     let bytes = value.encode_to_vec();
     let slice = BodySlice { bytes: &bytes, at: 0 };
     match ValueReader::new(&limits()).value(slice).unwrap() {
@@ -23,7 +25,7 @@ fn read(value: &AnyValue) -> Value<'static> {
     }
 }
 
-fn nested(levels: usize) -> AnyValue {
+fn nested(levels: usize) -> SentValue {
     (0..levels).fold(test_data::text("x"), |value, _| test_data::list(vec![value]))
 }
 
