@@ -15,8 +15,8 @@ mod traffic;
 
 pub use events::{EventRow, EventRows, Relation};
 pub use rejects::{Reject, RejectRows};
-pub use requests::{Entry, EntryKind, KeyedResponse, ReadPosition, RequestColumns, RequestRow, RequestRows};
 pub(crate) use requests::without_call_identities;
+pub use requests::{Entry, EntryKind, KeyedResponse, ReadPosition, RequestColumns, RequestRow, RequestRows};
 pub use traffic::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 /// Declares a table: its builder, and the description that schemas are made of.

@@ -60,7 +60,9 @@ impl Table {
             Self::Events => "Every error, warning and audit event",
             Self::Traffic => "The number of calls by minute, service, operation and outcome",
             Self::Rejects => "A sample of the records that could not be read, each with the reason",
-            Self::Requests => "Responses to requests with an Idempotency-Key, read positions and identities; internal",
+            Self::Requests => {
+                "Responses to requests with an Idempotency-Key, read positions and identities; internal"
+            }
         }
     }
 

@@ -102,7 +102,8 @@ impl RestoredState {
 
     /// Loads the identities of calls that were counted recently and whose records have been removed from the WAL.
     pub fn load_recent_calls(&mut self, recent: &[TimedIdentities]) {
-        let counted = recent.iter().map(|(time, calls)| (*time, calls.iter().copied().map(u128::from).collect()));
+        let counted =
+            recent.iter().map(|(time, calls)| (*time, calls.iter().copied().map(u128::from).collect()));
         self.add_identities(counted.collect());
     }
 

@@ -6,9 +6,7 @@ use super::udf::Udf;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, Int64Array};
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ScalarUDF, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, Documentation, ScalarUDF, Signature, Volatility};
 use std::sync::{Arc, LazyLock};
 use store::rows::BUCKET_BOUNDS_US;
 

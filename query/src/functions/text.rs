@@ -17,10 +17,7 @@ pub(super) fn coerce_to_text(
     expected: usize,
 ) -> Result<Vec<DataType>> {
     if argument_types.len() != expected {
-        return plan_err!(
-            "{function} takes {expected} argument(s), and got {}",
-            argument_types.len()
-        );
+        return plan_err!("{function} takes {expected} argument(s), and got {}", argument_types.len());
     }
     match argument_types.iter().find(|data_type| !is_text(data_type)) {
         Some(other) => plan_err!("{function} takes texts and numbers, and got {other}"),

@@ -102,7 +102,8 @@ mod tests {
         let theirs = Arc::new(Schema::new(vec![number("newer", true), number("both", false)]));
         let column = |value| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
         let batch = RecordBatch::try_new(theirs, vec![column(1), column(2)]).unwrap();
-        let ours = |is_nullable| Arc::new(Schema::new(vec![number("both", false), number("added", is_nullable)]));
+        let ours =
+            |is_nullable| Arc::new(Schema::new(vec![number("both", false), number("added", is_nullable)]));
         let result = adapted(batch.clone(), &ours(true)).unwrap();
         assert_eq!(result.column(0).as_ref(), column(2).as_ref());
         assert!(result.num_columns() == 2 && result.column(1).is_null(0));

@@ -7,8 +7,8 @@ use super::name::Name;
 use super::requests::EntryKind;
 use arrow::array::builder::NullBufferBuilder;
 use arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder, Int64Array,
-    Int64Builder, ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryBuilder, BooleanBuilder, DictionaryArray, Float64Builder, Int8Array, Int32Builder,
+    Int64Array, Int64Builder, ListArray, StringArray, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, TimeUnit};

@@ -7,7 +7,8 @@
 use super::column::{Bytes, Identity, Json, Kind, OneOf, Text, Time, Whole};
 use crate::schema::Table;
 use arrow::array::{
-    Array, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, AsArray, BinaryArray, BooleanArray, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};

@@ -46,8 +46,7 @@ pub(super) trait NestedValue<'a>: Sized {
 }
 
 /// A function that decodes a value; values past the budget are not decoded.
-pub(super) type LazyValue<'f, 'a, N> =
-    &'f dyn Fn() -> Result<AnyValue<'a, N>, <N as NestedValue<'a>>::Error>;
+pub(super) type LazyValue<'f, 'a, N> = &'f dyn Fn() -> Result<AnyValue<'a, N>, <N as NestedValue<'a>>::Error>;
 
 /// Reads the values of a record within its limits.
 pub(super) struct ValueReader {

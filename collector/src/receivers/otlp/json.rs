@@ -4,16 +4,16 @@
 //! record is bounded, and a record that cannot be decoded is rejected alone. The structs have only the fields that are
 //! needed; other fields are ignored, and `null` is the same as absent.
 
-mod value;
 mod metrics;
 mod scalar;
 mod schema;
+mod value;
 
 use super::span_events::SpanEventBuffer;
 use super::{MALFORMED, Signal, id, severity, span_kind, span_status};
+use crate::receivers::otlp::any_value::ValueReader;
 use crate::receivers::record_consumer::RecordConsumer;
 use crate::{Rejection, RejectionReason};
-use crate::receivers::otlp::any_value::ValueReader;
 use classifier::telemetry::{Attribute, LogRecord, Resource, Span};
 use classifier::{quote_oversized_numbers, replace_lone_surrogates};
 use scalar::{JsonResult, Scalar, hex};

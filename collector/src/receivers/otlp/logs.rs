@@ -1,9 +1,9 @@
 //! Decodes log records from protobuf.
 
 use super::any_value::ValueReader;
-use super::protobuf_value::text;
 use super::export_request::{self, RecordReader};
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};
+use super::protobuf_value::text;
 use super::{id, severity};
 use crate::Rejection;
 use crate::receivers::record_consumer::RecordConsumer;

@@ -1,10 +1,10 @@
 //! Decodes metrics from protobuf: histograms of call durations are read, data points of all other metrics are counted.
 
 use super::any_value::ValueReader;
-use super::protobuf_value::text;
 use super::call_histogram::{self, CallMetric};
 use super::export_request::{self, RecordReader};
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};
+use super::protobuf_value::text;
 use crate::Rejection;
 use crate::pipeline::{CallDurations, CallPoint};
 use crate::receivers::record_consumer::RecordConsumer;

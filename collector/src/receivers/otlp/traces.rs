@@ -1,9 +1,9 @@
 //! Decodes spans from protobuf.
 
 use super::any_value::ValueReader;
-use super::protobuf_value::text;
 use super::export_request::{self, RecordReader};
 use super::protobuf::{BodySlice, DecodeError, FieldValue, MessageReader, wrong_type};
+use super::protobuf_value::text;
 use super::span_events::SpanEventBuffer;
 use super::{id, span_kind, span_status};
 use crate::Rejection;

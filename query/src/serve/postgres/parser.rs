@@ -57,7 +57,10 @@ impl StatementParser {
         let statement = (index < statements.len()).then(|| statements.swap_remove(index));
         let command = statement.map(|statement| Command::of(statement, limits)).transpose()?;
         let Some(Command::Query(mut query) | Command::Declare { mut query, .. }) = command else {
-            return Err(QueryError::new(Kind::Internal, format!("statement {index} of the text has no rows")));
+            return Err(QueryError::new(
+                Kind::Internal,
+                format!("statement {index} of the text has no rows"),
+            ));
         };
         query.statement.rewrite(|mut sql| {
             rewriting::rewrite(&mut sql, user);
@@ -110,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_worker_parses_its_own_statement_only() {
-        let parse = |index| StatementParser::default().parse("BEGIN; SELECT user", "ann", index, &Limits::DEFAULT);
+        let parse =
+            |index| StatementParser::default().parse("BEGIN; SELECT user", "ann", index, &Limits::DEFAULT);
         let statement = parse(1).expect("a query").statement;
         assert!(format!("{:?}", statement.as_ref().as_ref()).contains("SingleQuotedString(\"ann\")"));
         for index in [0, 2] {

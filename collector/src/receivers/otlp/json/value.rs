@@ -41,8 +41,12 @@ impl ValueReader {
             AnyValueFields { double_value: Some(number), .. } => {
                 AnyValue::Double(number.double("doubleValue")?)
             }
-            AnyValueFields { array_value: Some(raw), .. } => return self.nested(raw, |list| AnyValue::List(list)),
-            AnyValueFields { kvlist_value: Some(raw), .. } => return self.nested(raw, |map| AnyValue::Map(map)),
+            AnyValueFields { array_value: Some(raw), .. } => {
+                return self.nested(raw, |list| AnyValue::List(list));
+            }
+            AnyValueFields { kvlist_value: Some(raw), .. } => {
+                return self.nested(raw, |map| AnyValue::Map(map));
+            }
             AnyValueFields { bytes_value: Some(text), .. } => {
                 AnyValue::Bytes(Cow::Owned(decode_base64(&text.text("bytesValue")?)?))
             }

@@ -8,9 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::cast::{as_int64_array, as_string_array};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, Signature, TypeSignature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;

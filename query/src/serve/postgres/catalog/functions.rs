@@ -65,7 +65,8 @@ pub(super) fn register(context: &SessionContext) {
     for (name, value) in constants {
         context.register_udf(constant(name, value));
     }
-    let current_setting = Udf::new("current_setting", texts(), DataType::Utf8, (), |(), args| current_setting(&args));
+    let current_setting =
+        Udf::new("current_setting", texts(), DataType::Utf8, (), |(), args| current_setting(&args));
     context.register_udf(current_setting.build());
 }
 
