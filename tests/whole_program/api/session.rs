@@ -125,6 +125,12 @@ fn a_browser_signs_in_and_out() {
     let bearer = format!("Bearer {analyst}");
     send(&server, "POST", "/api/v1/sql", &[("Authorization", &bearer)], SQL).is(200);
 
+    // Behind a proxy that adds TLS, the browser sends the cookie over TLS only.
+    let proxied = [("Origin", "https://faultline.example"), ("Sec-Fetch-Site", "same-origin")];
+    let body = json!({"token": analyst}).to_string();
+    let answer = send(&server, "POST", "/api/v1/session", &proxied, &body).is(200);
+    assert!(answer.header("set-cookie").is_some_and(|cookie| cookie.ends_with("; Secure")), "{answer:?}");
+
     with_cookie("DELETE", "/api/v1/session", None, "").is(403);
     with_cookie("GET", "/api/v1/overview", None, "").is(200);
     let gone = with_cookie("DELETE", "/api/v1/session", Some(&csrf), "").is(204);
