@@ -33,7 +33,7 @@ function Body({ data }: { data: Trust }) {
   return (
     <div class="grid">
       <Panel title="Denials" wide actions={<><Num value={data.total_denials} href={link(["events"], denied)} label="denials" /> denials</>}>
-        <TimeChart label="Denials by code" time={data.series.time} step={data.range.step_s} height={160}
+        <TimeChart label="Denials by code" time={data.series.time} range={data.range} height={160}
           series={codes.map(([code, values], place) => ({
             key: code, label: code, values, color: COLORS[place % COLORS.length] ?? "--open-fill", href: link(["events"], { ...denied, code }),
           }))}
