@@ -157,7 +157,7 @@ function Meanings({ codes, linked }: { codes: Code[]; linked?: boolean }) {
     ]}>
       {codes.map((code) => (
         <tr key={`${code.dialect} ${code.code}`}>
-          <td>{code.dialect}<span class="sub">{code.origin}</span></td>
+          <td class="cell-name">{code.dialect}<span class="sub">{code.origin}</span></td>
           <td><span class="mono">{code.code}</span>{code.name !== code.code && <span class="sub mono">{code.name}</span>}
             {linked === true && <a class="sub mono" href={link(["codes", code.canonical])}>{code.canonical}</a>}</td>
           <td class="cell-main">{code.description}</td>

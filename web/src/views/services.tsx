@@ -76,10 +76,7 @@ function CallsNote({ calls }: { calls: number }) {
   return <span class="narrow-only">{plural(calls, "call")}</span>;
 }
 
-/**
- * Calls and failures. The share under the failures is that of calls, which are stored by the minute. Where no reply is
- * captured, nobody knows how many failures are hidden.
- */
+/** Calls and failures. The share under the failures is that of calls, which are stored by the minute. */
 function CallCells({ stats, filter, capture }: { stats: CallStats; filter: Record<string, string>; capture: ServiceRow["capture"] }) {
   const { link } = useRoute();
   const failed = ratio(stats.failed_calls, stats.calls);
@@ -94,10 +91,15 @@ function CallCells({ stats, filter, capture }: { stats: CallStats; filter: Recor
       <td class="right">
         {stats.hidden > 0
           ? <a class="num num-hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })}>{percent(hidden)}</a>
-          : <span class="muted" title={capture === "not_captured" ? CAPTURE[capture].about : undefined}>{capture === "not_captured" ? "unknown" : percent(hidden)}</span>}
+          : <span class="muted">{isUnseen({ ...stats, capture }) ? "unknown" : percent(hidden)}</span>}
       </td>
     </>
   );
+}
+
+/** Whether nobody knows how many failures are hidden, because no reply is captured. */
+function isUnseen({ hidden, capture }: Pick<ServiceRow, "hidden" | "capture">): boolean {
+  return hidden === 0 && capture === "not_captured";
 }
 
 function LatencyCells({ stats }: { stats: CallStats }) {
@@ -138,7 +140,9 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
       <dl class="stats">
         <Stat name="Calls">{count(service.calls)}</Stat>
         <Stat name="Failures"><Num value={service.errors} href={link(["events"], { kind: "error", ...filter })} label="failures" /> <small>{percent(ratio(service.failed_calls, service.calls))}</small></Stat>
-        <Stat name="Of them hidden"><Num value={service.hidden} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden, service.errors))}</small></Stat>
+        <Stat name="Of them hidden">{isUnseen(service) ? <span class="muted">unknown</span> : (
+          <><Num value={service.hidden} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden, service.errors))}</small></>
+        )}</Stat>
         <Stat name="Groups"><Num value={service.groups} href={link(["groups"], filter)} label="groups" /></Stat>
         <Stat name="Median">{milliseconds(service.p50_ms)}</Stat>
         <Stat name="p99">{milliseconds(service.p99_ms)}</Stat>
@@ -185,7 +189,7 @@ function Operations({ rows, service }: { rows: OperationRow[]; service: ServiceR
 
 function Findings({ service }: { service: ServiceRow }) {
   const { link } = useRoute();
-  if (service.findings.length === 0) return <Empty title="Nothing was found">Its errors are as the specification wants them.</Empty>;
+  if (service.findings.length === 0) return <Empty title="Nothing was found">What is seen of its errors is as the specification wants it.</Empty>;
   return (
     <DataTable label="Findings" dense columns={[
       { key: "finding", title: "Finding" }, { key: "errors", title: "Failures", right: true }, { key: "share", title: "Share", right: true },
@@ -193,7 +197,7 @@ function Findings({ service }: { service: ServiceRow }) {
     ]}>
       {service.findings.map((finding) => (
         <tr key={`${finding.finding} ${finding.dialect}`}>
-          <td>{findingName(finding.finding)}<span class="sub">{finding.dialect}</span></td>
+          <td class="cell-finding">{findingName(finding.finding)}<span class="sub">{finding.dialect}</span></td>
           <td class="right"><Num value={finding.errors} label="failures" href={link(["events"], { kind: "error", service: service.service ?? "", finding: finding.finding, dialect: finding.dialect })} /></td>
           <td class="right">{percent(finding.share)}</td>
           <td class="cell-main">
