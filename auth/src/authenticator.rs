@@ -1,7 +1,7 @@
 //! The authenticator: every endpoint passes it the credentials of a client, and it accepts or denies them.
 
 use crate::browser_session::{BrowserSession, BrowserSessions, NewSession};
-use crate::client::Client;
+use crate::client::{Client, SessionEnd};
 use crate::credentials::Credentials;
 use crate::denial::{Denial, DenialReason};
 use crate::origin::{AllowedOrigins, Origin, RequestOrigin};
@@ -228,7 +228,7 @@ impl Authenticator {
     ) -> Result<Client, DenialReason> {
         let Some(tokens) = self.tokens() else { return Ok(Client::anonymous()) };
         let token = tokens.by_digest(&session.token_digest).ok_or(DenialReason::UnknownToken)?;
-        let client = self.client(token, required_scope)?;
+        let client = self.client(token, required_scope, Some(session.end.clone()))?;
         let is_permitted = session.permits(&head.method, &head.headers);
         if is_permitted { Ok(client) } else { Err(DenialReason::MissingCsrfToken) }
     }
@@ -258,7 +258,8 @@ impl Authenticator {
         let PendingScram { exchange, token } = pending;
         let checked = exchange.finish(client_final).map_err(|_| DenialReason::UnknownToken);
         let checked = checked.and_then(|reply| {
-            let client = self.client(token.as_ref().ok_or(DenialReason::UnknownToken)?, required_scope)?;
+            let client =
+                self.client(token.as_ref().ok_or(DenialReason::UnknownToken)?, required_scope, None)?;
             Ok((reply, client))
         });
         match checked {
@@ -273,14 +274,19 @@ impl Authenticator {
             Credentials::None => Err(DenialReason::MissingToken),
             Credentials::Token(secret) => {
                 let token = tokens.by_secret(&secret).ok_or(DenialReason::UnknownToken)?;
-                self.client(token, required_scope)
+                self.client(token, required_scope, None)
             }
         }
     }
 
-    fn client(&self, token: &Token, required_scope: Scope) -> Result<Client, DenialReason> {
+    fn client(
+        &self,
+        token: &Token,
+        required_scope: Scope,
+        session: Option<SessionEnd>,
+    ) -> Result<Client, DenialReason> {
         check_token(token, required_scope)?;
-        Ok(Client::authenticated(token, required_scope, self.tokens.subscribe()))
+        Ok(Client::authenticated(token, required_scope, self.tokens.subscribe(), session))
     }
 
     /// Counts a denial that was decided elsewhere.

@@ -7,14 +7,17 @@
 //! Invariants:
 //! - The table stores hashes of session ids, and never a token: a session refers to its token by the token's hash.
 //! - A session never grants more than its token: it ends when the token expires, is removed or loses the scope.
+//! - What a session opened ends with it: a closed session drops the sender that clients of the session listen to.
 //! - The table is bounded. When it is full, the session that would expire first is removed.
 
+use crate::client::SessionEnd;
 use crate::secret::{Secret, sha256};
 use http::{HeaderMap, HeaderName, Method, header};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 /// The name of the cookie that holds the session id.
 const COOKIE: &str = "faultline_session";
@@ -27,7 +30,10 @@ const MAX_SESSIONS: usize = 1_000;
 
 /// The sessions of a server. They are held in memory only, so a restart ends them.
 #[derive(Debug, Default)]
-pub(crate) struct BrowserSessions(Mutex<HashMap<[u8; 32], BrowserSession>>);
+pub(crate) struct BrowserSessions(Mutex<Table>);
+
+/// The sessions by the hash of their ids. Removing one drops its sender.
+type Table = HashMap<[u8; 32], (BrowserSession, watch::Sender<()>)>;
 
 /// A session as it is stored in the table.
 #[derive(Debug, Clone)]
@@ -36,7 +42,8 @@ pub(crate) struct BrowserSession {
     pub(crate) token_digest: [u8; 32],
     /// The CSRF token, which only Faultline's own page can read.
     pub(crate) csrf: String,
-    expires: Timestamp,
+    /// The end of the session, which its clients wait for.
+    pub(crate) end: SessionEnd,
 }
 
 /// A session that was just opened.
@@ -77,12 +84,16 @@ impl BrowserSessions {
         let end = now.saturating_add(LIFETIME).unwrap_or(Timestamp::MAX);
         let expires = token_expires.map_or(end, |token_end| token_end.min(end));
         let mut sessions = self.lock();
-        sessions.retain(|_, session| session.expires > now);
+        sessions.retain(|_, (session, _)| session.end.expires > now);
         if sessions.len() >= MAX_SESSIONS {
-            let first = sessions.iter().min_by_key(|(_, session)| session.expires).map(|(id, _)| *id);
+            let first = sessions.iter().min_by_key(|(_, (session, _))| session.end.expires);
+            let first = first.map(|(id, _)| *id);
             first.map(|id| sessions.remove(&id));
         }
-        sessions.insert(id.digest(), BrowserSession { token_digest, csrf: csrf.clone(), expires });
+        let (open, closed) = watch::channel(());
+        let session =
+            BrowserSession { token_digest, csrf: csrf.clone(), end: SessionEnd { expires, closed } };
+        sessions.insert(id.digest(), (session, open));
         Ok(NewSession { id, csrf })
     }
 
@@ -92,8 +103,8 @@ impl BrowserSessions {
         let sessions = self.lock();
         session_ids(headers)
             .filter_map(|id| sessions.get(&sha256(id)))
-            .find(|session| session.expires > now)
-            .cloned()
+            .find(|(session, _)| session.end.expires > now)
+            .map(|(session, _)| session.clone())
     }
 
     /// Ends the sessions that the cookies of a request identify.
@@ -102,7 +113,7 @@ impl BrowserSessions {
         session_ids(headers).for_each(|id| drop(sessions.remove(&sha256(id))));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], BrowserSession>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,6 +26,16 @@ struct Grant {
     required_scope: Scope,
     /// The known tokens, which can change while the client is connected.
     tokens: watch::Receiver<Option<Arc<Tokens>>>,
+    /// The end of the browser session that stands for the token, if there is one.
+    session: Option<SessionEnd>,
+}
+
+/// The end of a browser session.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionEnd {
+    pub(crate) expires: Timestamp,
+    /// The sender of this channel is dropped when the session is closed.
+    pub(crate) closed: watch::Receiver<()>,
 }
 
 impl Client {
@@ -39,9 +49,10 @@ impl Client {
         token: &Token,
         required_scope: Scope,
         tokens: watch::Receiver<Option<Arc<Tokens>>>,
+        session: Option<SessionEnd>,
     ) -> Self {
         let (token_name, digest) = (token.name.clone(), *token.digest());
-        Self(Some(Arc::new(Grant { token_name, digest, required_scope, tokens })))
+        Self(Some(Arc::new(Grant { token_name, digest, required_scope, tokens, session })))
     }
 
     /// Returns the name of the client's token, or `None` when the server requires no tokens.
@@ -51,7 +62,7 @@ impl Client {
     }
 
     /// Completes when the token is removed, replaced, expires, or loses the scope that the client was
-    /// authenticated for.
+    /// authenticated for, or when the browser session ends that stands for it.
     pub async fn revoked(&self) -> Denial {
         let Some(grant) = &self.0 else { return pending().await };
         let mut tokens = grant.tokens.clone();
@@ -70,6 +81,9 @@ impl Client {
             };
             tokio::select! {
                 changed = tokens.changed() => if changed.is_err() { return pending().await },
+                () = grant.session_closed() => {
+                    return Denial { reason: DenialReason::UnknownToken, required_scope: grant.required_scope };
+                }
                 () = next_expiry_check => {}
             }
         }
@@ -82,7 +96,17 @@ impl Grant {
         let token =
             tokens.and_then(|tokens| tokens.by_digest(&self.digest)).ok_or(DenialReason::UnknownToken)?;
         check_token(token, self.required_scope)?;
-        Ok(token.expires)
+        let session_expires = self.session.as_ref().map(|session| session.expires);
+        if session_expires.is_some_and(|expires| expires <= Timestamp::now()) {
+            return Err(DenialReason::ExpiredToken);
+        }
+        Ok(token.expires.or(session_expires))
+    }
+
+    async fn session_closed(&self) {
+        let Some(session) = &self.session else { return pending().await };
+        let mut closed = session.closed.clone();
+        while closed.changed().await.is_ok() {}
     }
 }
 

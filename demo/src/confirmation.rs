@@ -177,17 +177,38 @@ impl Flow {
             let mut line = String::new();
             self.write(*step, random, micros, &mut line);
             lines.push((micros, line));
+            if *step == Redeem {
+                micros += 50_000;
+                let mut line = String::new();
+                self.write_success(random, micros, &mut line);
+                lines.push((micros, line));
+            }
         }
         lines
+    }
+
+    /// Writes the reply of the operation after the token was redeemed.
+    fn write_success(&self, random: &mut Random, micros: i64, line: &mut String) {
+        let dangerous = self.dangerous_operation();
+        let slot_values: SlotValues<'_> = &self.user();
+        let shape = random.pick_weighted(dangerous.service.dialect.successes);
+        let record = Record::new(dangerous.service, shape, random, micros);
+        let (operation, payload) = (dangerous.operation, r#"{"done":true}"#);
+        Record { operation, payload, slot_values, ..record }.write(line);
+    }
+
+    /// Returns the slots that name the user.
+    fn user(&self) -> [(&'static str, SlotValue); 2] {
+        [
+            ("who", SlotValue::Text(r#","user":"<user>""#)),
+            ("user_number", SlotValue::Number((self.seed % 160) as i64 + 1)),
+        ]
     }
 
     /// Writes the denial after which a confirmation is requested.
     fn write_denial(&self, random: &mut Random, micros: i64, line: &mut String) {
         let dangerous = self.dangerous_operation();
-        let slot_values: SlotValues<'_> = &[
-            ("who", SlotValue::Text(r#","user":"<user>""#)),
-            ("user_number", SlotValue::Number((self.seed % 160) as i64 + 1)),
-        ];
+        let slot_values: SlotValues<'_> = &self.user();
         let shape = &dangerous.service.dialect.failures[0];
         let record = Record::new(dangerous.service, shape, random, micros);
         let fault = random.pick(&mcp_aql_faults::TRUST_DENIALS);

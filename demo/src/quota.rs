@@ -36,7 +36,7 @@ struct Quota {
     load_percent: (u64, u64),
 }
 
-const QUOTAS: &[Quota] = &[
+static QUOTAS: [Quota; 4] = [
     Quota {
         service: &TRACKER,
         tenant: "halden-freight",
@@ -79,6 +79,30 @@ const QUOTAS: &[Quota] = &[
     },
 ];
 
+/// Further quotas of the world, whose windows end at different times, so that some are always in use.
+static WORLD_QUOTAS: [Quota; 7] = [
+    counted(&TRACKER, "brightwater", "requests_per_hour", 3_000, HOUR, 20 * MINUTE, (95, 140)),
+    counted(&DEPOT, "mirefield", "requests_per_hour", 2_400, HOUR, 40 * MINUTE, (90, 130)),
+    counted(&LEDGER, "osprey-dental", "tokens_per_hour", 400_000, HOUR, 50 * MINUTE, (95, 125)),
+    counted(&LEDGER, "halden-freight", "tokens_per_day", 6_000_000, DAY, 2 * HOUR, (110, 150)),
+    counted(&TRACKER, "quillworks", "requests_per_day", 40_000, DAY, 8 * HOUR, (95, 130)),
+    counted(&DEPOT, "juniper-rail", "requests_per_day", 60_000, DAY, 14 * HOUR, (110, 150)),
+    counted(&LEDGER, "mirefield", "requests_per_day", 25_000, DAY, 20 * HOUR, (95, 130)),
+];
+
+/// Returns a quota that counts something.
+const fn counted(
+    service: &'static Service,
+    tenant: &'static str,
+    metric: &'static str,
+    hard_stop: i64,
+    window: i64,
+    window_offset: i64,
+    load_percent: (u64, u64),
+) -> Quota {
+    Quota { service, tenant, metric, currency: "", hard_stop, window, window_offset, load_percent }
+}
+
 /// The usage level of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -97,15 +121,20 @@ struct Usage {
 
 /// Writes a line about a quota that is filling up, or a failure of another kind while all levels are normal.
 pub(crate) fn write(random: &mut Random, micros: i64, seed: u64, line: &mut String) {
-    if !try_write(random, micros, seed, line) {
+    if !write_one_of(&QUOTAS.each_ref(), random, micros, seed, line) {
         line_kind::failure(random, micros, seed).write(line);
     }
 }
 
-/// Writes a line about a quota that is filling up; writes nothing and returns false while all levels are normal.
-pub(crate) fn try_write(random: &mut Random, micros: i64, seed: u64, line: &mut String) -> bool {
-    let first = random.below(QUOTAS.len() as u64) as usize;
-    let mut candidates = QUOTAS.iter().cycle().skip(first).take(QUOTAS.len());
+/// Writes a line about a quota of the world that is filling up; writes nothing and returns false if none is.
+pub(crate) fn try_write_of_world(random: &mut Random, micros: i64, seed: u64, line: &mut String) -> bool {
+    let quotas: Vec<&Quota> = QUOTAS.iter().chain(&WORLD_QUOTAS).collect();
+    write_one_of(&quotas, random, micros, seed, line)
+}
+
+fn write_one_of(quotas: &[&Quota], random: &mut Random, micros: i64, seed: u64, line: &mut String) -> bool {
+    let first = random.below(quotas.len() as u64) as usize;
+    let mut candidates = quotas.iter().cycle().skip(first).take(quotas.len());
     let filling = candidates.find(|quota| quota.usage_at(seed, micros).level > Level::Normal);
     filling.inspect(|quota| quota.write(random, micros, seed, line)).is_some()
 }
@@ -194,7 +223,7 @@ mod tests {
 
     #[test]
     fn usage_never_falls_within_a_window() {
-        for quota in QUOTAS {
+        for quota in QUOTAS.iter().chain(&WORLD_QUOTAS) {
             let start = quota.usage_at(1, START_MICROS).resets_at;
             let usages: Vec<_> =
                 (0..1_000).map(|step| quota.usage_at(1, start + step * quota.window / 1_000)).collect();
@@ -203,6 +232,15 @@ mod tests {
             assert_eq!(usages[0].level, Level::Normal);
             assert!(usages[999].level >= Level::Warning, "{}", quota.metric);
         }
+    }
+
+    #[test]
+    fn some_quotas_of_the_world_are_always_in_use() {
+        let in_use = |hour: i64| {
+            let at = START_MICROS + hour * HOUR + 30 * MINUTE;
+            WORLD_QUOTAS.iter().filter(|quota| quota.usage_at(7, at).level > Level::Normal).count()
+        };
+        assert!((0..7 * 24).all(|hour| in_use(hour) >= 2), "{:?}", (0..24).map(in_use).collect::<Vec<_>>());
     }
 
     #[test]

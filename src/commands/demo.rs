@@ -25,7 +25,7 @@ use demo::World;
 use directory::DemoState;
 use live::LiveTraffic;
 use sender::Sender;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use store::DataDirectory;
@@ -164,29 +164,31 @@ fn start(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "demo sends its traffic unencrypted; leave out --tls-cert and --tls-key, or use `faultline serve`"
     );
     directory::check(server.data_dir())?;
-    let mut demo = Demo { arguments, seed: SEED };
+    let mut demo = Demo { arguments, state: DemoState { seed: SEED, loaded_until: 0 } };
     serve::serve(server, Some(&mut demo))
 }
 
 /// The parts that `demo` adds to the server.
 struct Demo<'a> {
     arguments: &'a Arguments,
-    seed: u64,
+    state: DemoState,
 }
 
 impl Companion for Demo<'_> {
     fn prepare(&mut self, directory: &DataDirectory, runtime: &Runtime) -> anyhow::Result<()> {
-        let state = DemoState::read(directory);
-        self.seed = self.arguments.seed.or(state.map(|state| state.seed)).unwrap_or(SEED);
-        let state = DemoState { seed: self.seed, loaded_until: state.map_or(0, |state| state.loaded_until) };
-        state.write(directory)?;
+        let stored = DemoState::read(directory);
+        let seed = self.arguments.seed.or(stored.map(|stored| stored.seed)).unwrap_or(SEED);
+        self.state = DemoState { seed, loaded_until: stored.map_or(0, |stored| stored.loaded_until) };
+        self.state.write(directory)?;
         let plan = history::Plan {
-            world: World::new(self.seed),
+            world: World::new(seed),
             length: self.arguments.history,
             rate: self.arguments.rate,
         };
-        let until = history::load(&plan, state.loaded_until, self.arguments.server(), directory, runtime)?;
-        DemoState { loaded_until: until, ..state }.write(directory)?;
+        let loaded_until = self.state.loaded_until;
+        self.state.loaded_until =
+            history::load(&plan, loaded_until, self.arguments.server(), directory, runtime)?;
+        self.state.write(directory)?;
         Ok(())
     }
 
@@ -197,12 +199,9 @@ impl Companion for Demo<'_> {
         runtime: &Runtime,
         shutdown: &ShutdownSignal,
     ) {
-        terminal::print_note(&welcome::text(
-            endpoints,
-            self.arguments.server().data_dir(),
-            Path::new(DATA_DIR),
-            self.arguments.history,
-        ));
+        let program = std::env::args_os().next().map_or_else(|| "faultline".into(), PathBuf::from);
+        let data_dir = self.arguments.server().data_dir();
+        terminal::print_note(&welcome::text(endpoints, &program, data_dir, self.arguments.history));
         if endpoints.otlp_http.is_none() {
             tracing::warn!("--listen-otlp-http is off: services that write logs send nothing live");
         }
@@ -211,13 +210,13 @@ impl Companion for Demo<'_> {
             Err(error) => return tracing::warn!("there is no live traffic: {error:#}"),
         };
         let now = jiff::Timestamp::now().as_microsecond();
-        let world = World::new(self.seed);
+        let world = World::new(self.state.seed);
         let is_incident = self.arguments.story == Story::Incident;
         let live = LiveTraffic {
             world: if is_incident { world.with_incident(now) } else { world },
             incident_at: is_incident.then_some(now),
             rate: self.arguments.rate,
-            state: DemoState { seed: self.seed, loaded_until: now },
+            state: self.state,
             directory: directory.clone(),
             sender,
         };

@@ -117,7 +117,7 @@ pub(crate) struct Arguments {
         env = "FAULTLINE_LISTEN_OTLP_HTTP"
     )]
     listen_otlp_http: ListenAddress,
-    /// The listener for SQL over HTTP, metrics, health and status: an address, :0 for any free port, or off.
+    /// The listener for the web page, SQL over HTTP, metrics, health and status: an address, :0 for any free port, or off.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", env = "FAULTLINE_LISTEN_WEB")]
     listen_web: ListenAddress,
     /// The listener for SQL over the PostgreSQL protocol: an address, :0 for any free port, or off.

@@ -234,6 +234,7 @@ fn others_fit_the_document(server: &Server, paths: &serde_json::Map<String, Valu
     for accepted in sql["responses"]["200"]["content"].as_object().unwrap().keys() {
         let headers = [("Content-Type", "text/plain"), ("Accept", accepted)];
         let answer = send(server, "POST", "/api/v1/sql", &headers, "SELECT 1 AS one").is(200);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{accepted}");
         assert!(answer.header("content-type").unwrap().starts_with(accepted.as_str()), "{accepted}");
     }
     // An unknown parameter of the tail is answered with the known ones, which are those of the document.

@@ -3,6 +3,7 @@
 use super::server::{Answer, Server};
 use super::support::{Folder, root};
 use arrow::ipc::reader::StreamReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -44,9 +45,9 @@ fn error(server: &Server, status: u16, query: &str) -> Value {
 }
 
 /// Scenario: the example log, and a question in each format.
-/// Guarantee: JSON, CSV and Arrow say the same, with names and types, and agree with `faultline dump`.
+/// Guarantee: JSON, CSV, Parquet and Arrow say the same, with names and types, and agree with `faultline dump`.
 #[test]
-fn an_answer_comes_as_json_csv_or_arrow() {
+fn an_answer_comes_as_json_csv_parquet_or_arrow() {
     let folder = Folder::new();
     let server = with_example(&folder);
     let query = "SELECT category, count(*) AS n, min(time) AS since FROM events GROUP BY 1 ORDER BY 1";
@@ -81,6 +82,12 @@ fn an_answer_comes_as_json_csv_or_arrow() {
     let batches: Vec<_> =
         StreamReader::try_new(&arrow.body[..], None).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(batches.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), found.len());
+    let file = post(&server, &[("Accept", "application/vnd.apache.parquet")], body.as_bytes()).is(200);
+    let read: Vec<_> = ParquetRecordBatchReader::try_new(bytes::Bytes::from(file.body), 1_024)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(read, batches);
     assert!(server.stop().success());
 }
 

@@ -2,10 +2,10 @@
 
 import "./styles/index.css";
 import { render } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useMemo, useRef, useState } from "preact/hooks";
 import type { Session } from "./api";
 import { Failure, session as askSession, whenSignedOut } from "./core/client";
-import { AppContext, refreshSeconds, useHash, useRoute, useTicks, useTitle } from "./core/hooks";
+import { AppContext, refreshSeconds, useApp, useHash, useRoute, useTicks, useTitle } from "./core/hooks";
 import { rangeOf } from "./core/url";
 import { applyTheme, storedTheme } from "./core/theme";
 import { showUnseen } from "./core/visible";
@@ -111,9 +111,19 @@ function Contents({ session, setSession, theme, setTheme }: {
   );
 }
 
+/** The view of the address. One that throws says so, until another is opened or the data is fetched again. */
 function View() {
-  const { route } = useRoute();
-  const [view, name] = route.path;
+  const { route, tick } = useApp();
+  const [error, reset] = useErrorBoundary((thrown: unknown) => console.error(thrown));
+  useEffect(reset, [route.path.join("/"), tick]);
+  if (error !== undefined) {
+    return <><h1>Faultline</h1><Failed failure={new Failure(0, "page", `This view cannot be shown: ${String(error)}`)} /></>;
+  }
+  return <NamedView path={route.path} />;
+}
+
+function NamedView({ path }: { path: readonly string[] }) {
+  const [view, name] = path;
   switch (view) {
     case undefined:
     case "overview": return <OverviewView />;

@@ -1,5 +1,4 @@
-// Looks at the page in a real browser, against any server that fulfils the contract of src/api.ts: `faultline demo`, or
-// the development server.
+// Looks at the page in a real browser, against any server that has data, above all `faultline demo`.
 //
 //   node tests/page.mjs --base http://127.0.0.1:7070 [--shots DIR] [--chromium PATH] [--only WORD] [--token TOKEN]
 //                      [--hostile URL] [--timeout SECONDS] [--first-chart MILLISECONDS] [--jobs NUMBER]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Confirmations, LIFETIME_MICROS};
+use super::{Confirmations, LIFETIME_MICROS, story};
 use crate::START_MICROS;
 use crate::random::Random;
 
@@ -67,5 +67,19 @@ fn every_code_occurs_at_the_usual_rate_of_lines() {
     let histories = histories(125_000);
     for code in CODES {
         assert!(histories.iter().any(|history| position(history, code).is_some()), "{code}");
+    }
+}
+
+#[test]
+fn an_operation_succeeds_after_its_token_was_redeemed() {
+    let mut random = Random::new(8);
+    let stories = (0..50).map(|_| story(&mut random, START_MICROS, false));
+    let redeemed: Vec<_> =
+        stories.filter(|lines| lines.iter().any(|line| line.1.contains("TOKEN_VALIDATED"))).collect();
+    assert!(redeemed.len() > 10, "{}", redeemed.len());
+    for lines in redeemed {
+        let after = lines.iter().skip_while(|(_, line)| !line.contains("TOKEN_VALIDATED")).nth(1);
+        assert!(after.is_some_and(|(_, line)| line.contains(r#""done":true"#)), "{lines:?}");
+        assert!(lines.is_sorted_by_key(|(micros, _)| *micros));
     }
 }

@@ -142,7 +142,7 @@ impl Stage<'_> {
 
     fn quota(&mut self, micros: i64, phase: Option<Phase>) {
         let mut line = String::new();
-        if quota::try_write(self.random, micros, self.world.seed, &mut line) {
+        if quota::try_write_of_world(self.random, micros, self.world.seed, &mut line) {
             self.signals.push(Signal { micros, body: SignalBody::Line(line) });
         } else {
             self.call(micros, phase);

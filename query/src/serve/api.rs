@@ -37,7 +37,7 @@ use super::http::{error_response, wrong_method};
 use crate::worker::QueryService;
 use axum::Router;
 use axum::extract::{RawPathParams, RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use classifier::Rules;
@@ -181,9 +181,7 @@ fn answer(result: Result<Value, Problem>) -> Response {
             &json!({"error": {"code": "not_found", "message": message, "remedy": remedy}}),
         ),
     };
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

@@ -1,7 +1,7 @@
 //! SQL over HTTP: `POST /api/v1/sql`.
 //!
 //! It takes `{"query": "...", "params": [...], "max_rows": n}`, or the bare statement as text. The response is JSON,
-//! CSV or an Arrow stream, according to `Accept`. It is complete before its first byte is sent, so that every error has
+//! CSV, a Parquet file or an Arrow stream, according to `Accept`. It is complete before its first byte is sent, so that every error has
 //! a status of its own; a result that is too long for that is truncated and marked as such.
 
 mod format;
@@ -142,7 +142,5 @@ fn bare_statement(media: &str, body: &[u8]) -> Option<SqlRequest> {
 
 /// Returns the media types of responses.
 pub(super) fn formats() -> Vec<&'static str> {
-    [Format::Json, Format::Csv, Format::Arrow]
-        .map(|format| format.media().split(';').next().unwrap_or_default())
-        .to_vec()
+    Format::ALL.map(|format| format.media().split(';').next().unwrap_or_default()).to_vec()
 }

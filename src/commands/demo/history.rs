@@ -3,8 +3,8 @@
 //! Requests go to the routes of the receivers within this process, so that they are handled like those of any client;
 //! only the socket is missing.
 //!
-//! Invariants: the history ends at the time at which loading began, and begins at the newest stored event, if there is
-//! one. If loading is interrupted, the next start continues it.
+//! Invariants: the history begins at the newest stored event, if there is one, and ends less than a second before loading
+//! ends. If loading is interrupted, the next start continues it.
 
 use super::batch::{self, Batch};
 use crate::cli::terminal::{self, format_count};
@@ -97,24 +97,27 @@ pub(super) fn load(
         let _context = runtime.enter();
         server.open_pipeline(directory, MaintenanceMode::CheckpointsOnly)?
     };
-    let now = jiff::Timestamp::now().as_microsecond();
+    let now = micros_now();
     let wanted = now - i64::try_from(plan.length.as_micros()).unwrap_or(i64::MAX);
     let stored = loaded_until.max(newest_event(&store).unwrap_or_default());
-    let blocks = plan.blocks(stored.max(wanted).min(now), now);
-    let is_needed = blocks.iter().map(|block| block.to - block.from).sum::<i64>() >= SHORTEST_GAP;
-    let result = if is_needed { runtime.block_on(send_all(plan, &blocks, &store)) } else { Ok(0) };
+    let from = stored.max(wanted).min(now);
+    let result = runtime.block_on(send_until_now(plan, from, &store));
     store.pipeline.close();
     store.maintenance.stop();
-    let records = result.context("the history could not be loaded")?;
-    if is_needed {
-        let from = jiff::Timestamp::from_microsecond(blocks[0].from).unwrap_or_default();
+    let (records, until) = result.context("the history could not be loaded")?;
+    if until > from {
+        let from = jiff::Timestamp::from_microsecond(from).unwrap_or_default();
         terminal::print_note(&format!(
             "loaded the history since {from:.0}: {} in {:.1} s",
             format_count(records, "record"),
             began.elapsed().as_secs_f64()
         ));
     }
-    Ok(now)
+    Ok(until)
+}
+
+fn micros_now() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
 }
 
 /// Returns the time of the newest event in the tables and in the buffer.
@@ -130,32 +133,36 @@ fn newest_event(store: &RunningPipeline) -> Option<i64> {
     flushed.max(buffered.max())
 }
 
-/// Sends all blocks through the pipeline, and returns the number of records.
-async fn send_all(plan: &Plan, blocks: &[Block], store: &RunningPipeline) -> anyhow::Result<u64> {
+/// Sends the traffic since a time through the pipeline. Sending takes a while, so the traffic of that while follows, until
+/// nothing is missing. Returns the number of records, and the time up to which there is traffic.
+async fn send_until_now(plan: &Plan, from: i64, store: &RunningPipeline) -> anyhow::Result<(u64, i64)> {
     let authenticator = Arc::new(Authenticator::without_tokens(true));
     let routes = receivers::routers(store.pipeline.clone(), &authenticator).http;
     let service = TowerToHyperService::new(routes);
-    let bar = progress_bar(blocks);
-    let end = blocks.last().map_or(0, |block| block.to);
+    let bar = progress_bar();
     let (mut later, mut records, mut tasks) = (Vec::new(), 0, JoinSet::new());
-    for block in blocks {
-        let signals = play(plan, block, &mut later);
-        records += signals.len() as u64;
-        for batch in batch::pack(signals, BATCH_BYTES) {
-            if tasks.len() >= MAX_IN_FLIGHT {
-                finish_one(&mut tasks).await?;
+    let (mut until, mut now) = (from, micros_now());
+    while now - until >= SHORTEST_GAP {
+        let blocks = plan.blocks(until, now);
+        bar.inc_length(blocks.iter().map(|block| block.calls).sum());
+        for block in &blocks {
+            let signals = play(plan, block, &mut later);
+            records += signals.len() as u64;
+            for batch in batch::pack(signals, BATCH_BYTES) {
+                if tasks.len() >= MAX_IN_FLIGHT {
+                    finish_one(&mut tasks).await?;
+                }
+                tasks.spawn(post(service.clone(), batch));
             }
-            tasks.spawn(post(service.clone(), batch));
+            bar.inc(block.calls);
         }
-        // Signals after the end of the history are left to the live traffic.
-        later.retain(|signal: &Signal| signal.micros < end);
-        bar.inc(block.calls);
-    }
-    while !tasks.is_empty() {
-        finish_one(&mut tasks).await?;
+        while !tasks.is_empty() {
+            finish_one(&mut tasks).await?;
+        }
+        (until, now) = (now, micros_now());
     }
     bar.finish_and_clear();
-    Ok(records)
+    Ok((records, until))
 }
 
 /// Returns the signals of a block in order of time, and keeps later ones in `later` for the next block.
@@ -197,8 +204,8 @@ async fn post(service: TowerToHyperService<axum::Router>, batch: Batch) -> anyho
 }
 
 /// Returns a progress bar, which is drawn only on a terminal.
-fn progress_bar(blocks: &[Block]) -> ProgressBar {
-    let bar = ProgressBar::new(blocks.iter().map(|block| block.calls).sum());
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
     let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.with_style(style.progress_chars("=> ")).with_message("loading the history")
 }

@@ -10,8 +10,11 @@ const QUESTION: &str = "SELECT service, category, count(*) AS failures, count(*)
                         FROM errors WHERE time > now() - INTERVAL '1 day'\n       \
                         GROUP BY service, category ORDER BY failures DESC LIMIT 10";
 
-/// Returns the text.
-pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path, history: Duration) -> String {
+const LOOPS: &str =
+    "SELECT service, client, canonical, attempts, recovery FROM retry_loops ORDER BY attempts DESC LIMIT 5";
+
+/// Returns the text. The commands work as they are printed: `program` is how the demo itself was called.
+pub(super) fn text(endpoints: &Endpoints, program: &Path, data_dir: &Path, history: Duration) -> String {
     let length = in_words(history);
     let mut text = match length.as_str() {
         "" => String::from("The demo is running: live traffic of an invented company.\n\n"),
@@ -21,15 +24,15 @@ pub(super) fn text(endpoints: &Endpoints, data_dir: &Path, default_dir: &Path, h
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "  open  http://{web}/\n");
     }
-    let folder = quoted(data_dir, default_dir);
-    let _ = writeln!(text, "Try, in another terminal:\n");
-    let _ = writeln!(text, "  faultline sql --data-dir {folder} \"{QUESTION}\"");
+    let (program, folder) = (quoted(program), quoted(data_dir));
+    let _ = writeln!(text, "Try, in another terminal in this directory:\n");
+    let _ = writeln!(text, "  {program} sql --data-dir {folder} \"{QUESTION}\"");
     if endpoints.web.is_some() {
-        let _ = writeln!(text, "  faultline tail --data-dir {folder}");
+        let _ = writeln!(text, "  {program} tail --data-dir {folder}");
     }
     if let Some(postgres) = endpoints.postgres {
         let (host, port) = (postgres.ip(), postgres.port());
-        let _ = writeln!(text, "  psql -h {host} -p {port} -c 'SELECT * FROM quota_state' faultline");
+        let _ = writeln!(text, "  psql -h {host} -p {port} -c '{LOOPS}' faultline");
     } else if let Some(web) = endpoints.web {
         let _ = writeln!(text, "  curl http://{web}/api/v1/status");
     }
@@ -51,12 +54,9 @@ fn in_words(history: Duration) -> String {
     }
 }
 
-/// Returns the directory, quoted for a shell.
-fn quoted(data_dir: &Path, default_dir: &Path) -> String {
-    if data_dir == default_dir {
-        return default_dir.display().to_string();
-    }
-    let path = data_dir.display().to_string();
+/// Returns a path, quoted for a shell.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
     let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     if is_plain { path } else { format!("'{}'", sanitize(&path).replace('\'', r"'\''")) }
 }
@@ -86,18 +86,24 @@ mod tests {
 
     #[test]
     fn the_addresses_and_the_directory_are_the_real_ones() {
-        let default = Path::new("faultline-demo");
         let all = endpoints(Some("127.0.0.1:7071"), Some("127.0.0.1:5555"));
-        let shown = text(&all, Path::new("/tmp/a shop"), default, Duration::from_secs(7_200));
+        let program = Path::new("target/quick/faultline");
+        let shown = text(&all, program, Path::new("/tmp/a shop"), Duration::from_secs(7_200));
         assert!(shown.contains("2 hours of an invented company"), "{shown}");
-        for part in
-            ["open  http://127.0.0.1:7071/", "tail --data-dir '/tmp/a shop'", "psql -h 127.0.0.1 -p 5555"]
-        {
+        for part in [
+            "open  http://127.0.0.1:7071/",
+            "  target/quick/faultline tail --data-dir '/tmp/a shop'\n",
+            "psql -h 127.0.0.1 -p 5555",
+        ] {
             assert!(shown.contains(part), "{shown}");
         }
-        let shown = text(&endpoints(Some("127.0.0.1:7070"), None), default, default, Duration::ZERO);
+        let (program, folder) = (Path::new("faultline"), Path::new("faultline-demo"));
+        let shown = text(&endpoints(Some("127.0.0.1:7070"), None), program, folder, Duration::ZERO);
         assert!(shown.contains("running: live traffic"), "{shown}");
-        assert!(shown.contains("tail --data-dir faultline-demo\n") && shown.contains("/api/v1/status"));
+        assert!(
+            shown.contains("  faultline tail --data-dir faultline-demo\n")
+                && shown.contains("/api/v1/status")
+        );
         assert!(!shown.contains("psql"), "{shown}");
     }
 }

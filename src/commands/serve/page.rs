@@ -177,9 +177,8 @@ fn wrong_method(method: &Method) -> Response {
 }
 
 fn with_policy(mut response: Response) -> Response {
-    const HEADERS: [(HeaderName, &str); 3] = [
+    const HEADERS: [(HeaderName, &str); 2] = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     for (name, value) in HEADERS {

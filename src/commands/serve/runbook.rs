@@ -17,10 +17,10 @@ table{border-collapse:collapse}td,th{border:1px solid #d0d4da;padding:.2rem .6re
 /// Returns the route of the runbook.
 pub(super) fn routes() -> Router {
     let page = page();
-    let headers: [(HeaderName, &str); 2] = [
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let headers: [(HeaderName, &str); 1] = [(
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    )];
     Router::new().route("/runbook", get(async move || (headers, Html(page.clone()))))
 }
 

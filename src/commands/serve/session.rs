@@ -23,7 +23,7 @@ const MAX_BODY_BYTES: usize = 4 << 10;
 #[derive(Debug, Clone)]
 struct SignIn {
     authenticator: Arc<Authenticator>,
-    /// True if the listener has TLS, so that the cookie is sent over TLS only.
+    /// True if the listener has TLS.
     is_encrypted: bool,
 }
 
@@ -53,7 +53,7 @@ async fn sign_in(State(state): State<SignIn>, head: Parts, body: Result<Bytes, B
     match state.authenticator.sign_in(&head, &token).await {
         Ok(Some((session, signed_in))) => {
             let mut response = json_response(StatusCode::OK, &state.describe(Some(signed_in)));
-            set_cookie(&mut response, &session.cookie(state.is_encrypted));
+            set_cookie(&mut response, &session.cookie(state.is_encrypted(&head.headers)));
             response
         }
         Ok(None) => json_response(StatusCode::OK, &state.describe(None)),
@@ -72,7 +72,7 @@ async fn sign_out(State(state): State<SignIn>, head: Parts) -> Response {
         return rejection(&denial);
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    set_cookie(&mut response, &removal_cookie(state.is_encrypted));
+    set_cookie(&mut response, &removal_cookie(state.is_encrypted(&head.headers)));
     response
 }
 
@@ -84,6 +84,13 @@ fn token(body: &[u8]) -> Option<String> {
 }
 
 impl SignIn {
+    /// Returns true if the browser uses TLS, so that it should send the cookie over TLS only. If a proxy adds TLS, only the
+    /// origin of the page tells.
+    fn is_encrypted(&self, headers: &HeaderMap) -> bool {
+        let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes).unwrap_or_default();
+        self.is_encrypted || origin.starts_with(b"https://")
+    }
+
     fn describe(&self, signed_in: Option<SignedIn>) -> Value {
         let required = self.authenticator.requires_token();
         let is_signed_in = signed_in.is_some();
@@ -128,10 +135,6 @@ fn error_response(status: StatusCode, code: &str, message: &str, remedy: &str) -
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "application/json"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, headers, format!("{body}\n")).into_response()
 }

@@ -7,6 +7,7 @@ use auth::tls::Tls;
 use auth::{Authenticator, Denial, DenialReason, Scope};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use collector::metrics::{self, EndpointMetrics, Exporter, ProtocolQueryStats, QueryStats};
 use collector::receivers::server::Routes;
@@ -51,17 +52,26 @@ pub(super) fn routes(
     let exporter = Exporter::new(pipeline, maintenance, store.log_limit, doors)?;
     let routes = status
         .merge(metrics::routes(exporter)?)
-        .merge(runbook::routes())
         .merge(query::serve::http::routes(service.clone()))
         .merge(query::serve::api::routes(service.clone(), &store.rules, ingest_report(store)))
         .merge(query::serve::tail::routes(service.clone(), &store.rules, stopping)?);
     // The probes need no token, and reveal nothing but liveness and readiness.
     let deny = |denial: &Denial, _: &Request| rejection(denial);
     let routes = auth::require_scope_or_session(routes, authenticator, Scope::Query, deny);
-    // The page contains no data, and a user who signs in has no session yet.
-    let open = probes.merge(page::routes()).merge(session::routes(authenticator, tls.is_some()));
+    // The page and the runbook contain no data. Who signs in, or follows the link of an alert, has no session yet.
+    let open = probes
+        .merge(page::routes())
+        .merge(runbook::routes())
+        .merge(session::routes(authenticator, tls.is_some()));
     let [open, reserve] = [open, reserve].map(|open| auth::allow_anonymous(open, authenticator, deny));
-    Ok(Routes { all: page::answer_unknown_paths(routes.merge(open)), probes: Some(reserve) })
+    let all = page::answer_unknown_paths(routes.merge(open)).layer(map_response(without_guessing));
+    Ok(Routes { all, probes: Some(reserve) })
+}
+
+/// Forbids browsers to guess the type of a response from texts of senders in it.
+async fn without_guessing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Returns a function that reports the state of ingestion, which the page shows.

@@ -4,6 +4,8 @@ use super::super::server::{Answer, Server};
 use super::super::support::{Folder, faultline};
 use super::{get, send};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const SQL: &str = r#"{"query": "SELECT 1 AS one"}"#;
@@ -46,10 +48,33 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Opens a tail with a cookie, and waits until it follows.
+#[track_caller]
+fn open_tail(server: &Server, cookie: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(server.address("web")).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let head = format!("GET /api/v1/tail HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("the request is sent");
+    let mut tail = BufReader::new(stream);
+    read_until(&mut tail, "retry:");
+    tail
+}
+
+/// Reads up to a line that begins with this.
+#[track_caller]
+fn read_until(tail: &mut BufReader<TcpStream>, start: &str) {
+    let mut line = String::new();
+    while !line.starts_with(start) {
+        line.clear();
+        assert!(tail.read_line(&mut line).expect("a line in time") > 0, "it ended before '{start}'");
+    }
+}
+
 /// Scenario: right, wrong, expired and wrong-scope tokens sign in; a session reads, asks, signs out; a token is
 /// revoked.
 /// Guarantee: only a token that may query opens a session; what costs something needs the CSRF token; a session is
-/// worth what its token is, and ends with it; the page itself is open, and no secret is shown.
+/// worth what its token is, and ends with it; what it opened ends with the session; the page itself is open, and no
+/// secret is shown.
 #[test]
 fn a_browser_signs_in_and_out() {
     let folder = Folder::new();
@@ -125,11 +150,19 @@ fn a_browser_signs_in_and_out() {
     let bearer = format!("Bearer {analyst}");
     send(&server, "POST", "/api/v1/sql", &[("Authorization", &bearer)], SQL).is(200);
 
+    // Behind a proxy that adds TLS, the browser sends the cookie over TLS only.
+    let proxied = [("Origin", "https://faultline.example"), ("Sec-Fetch-Site", "same-origin")];
+    let body = json!({"token": analyst}).to_string();
+    let answer = send(&server, "POST", "/api/v1/session", &proxied, &body).is(200);
+    assert!(answer.header("set-cookie").is_some_and(|cookie| cookie.ends_with("; Secure")), "{answer:?}");
+
     with_cookie("DELETE", "/api/v1/session", None, "").is(403);
     with_cookie("GET", "/api/v1/overview", None, "").is(200);
+    let mut tail = open_tail(&server, &cookie);
     let gone = with_cookie("DELETE", "/api/v1/session", Some(&csrf), "").is(204);
     assert!(gone.header("set-cookie").is_some_and(|cookie| cookie.contains("Max-Age=0")));
     with_cookie("GET", "/api/v1/overview", None, "").is(401);
+    read_until(&mut tail, "event: end");
 
     let answer = sign_in(&server, &other).is(200);
     let second = self::cookie(&answer);

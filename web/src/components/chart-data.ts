@@ -1,5 +1,7 @@
 /** What a chart draws, worked out from series. Pure. */
 
+import { iso } from "../core/time";
+
 export interface Series {
   key: string;
   label: string;
@@ -33,6 +35,22 @@ export function zoomed(min: number, max: number, time: readonly number[], step: 
   const from = Math.max(first, Math.floor(min / step) * step);
   const to = Math.min(last + step, Math.ceil(max / step) * step);
   return to <= from || (from <= first && to >= last + step) ? null : { from, to };
+}
+
+/** The range of a chart: its ends, if it has some, and the width of a bucket in seconds. */
+export interface ChartRange {
+  from?: string;
+  to?: string;
+  step_s: number;
+}
+
+/** The ends of the bucket that begins at a time. It holds nothing from outside the range, so the range may cut it. */
+export function bucketEnds(start: number, { from, to, step_s }: ChartRange): [string, string] {
+  const [first, end] = [start * 1000, (start + step_s) * 1000];
+  return [
+    from !== undefined && Date.parse(from) > first ? from : iso(first),
+    to !== undefined && Date.parse(to) < end ? to : iso(end),
+  ];
 }
 
 /** The bucket that a time falls into; -1 when none does. */

@@ -6,20 +6,20 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { navigate, useApp, useRoute } from "../core/hooks";
-import { absolute, iso } from "../core/time";
+import { absolute } from "../core/time";
 import { compact, count, fullTime } from "../core/format";
 import { cssColor } from "../core/theme";
 import { visible } from "../core/visible";
 import { Num } from "./parts";
 import { cssVar } from "./style";
-import type { Series } from "./chart-data";
-import { bucketAt, stacked, totals, zoomed } from "./chart-data";
+import type { ChartRange, Series } from "./chart-data";
+import { bucketAt, bucketEnds, stacked, totals, zoomed } from "./chart-data";
 
 export interface ChartProps {
   /** What the chart shows, for those who cannot see it. */
   label: string;
   time: readonly number[];
-  step: number;
+  range: ChartRange;
   series: readonly Series[];
   kind?: "bars" | "lines";
   height?: number;
@@ -102,8 +102,8 @@ function Canvas(props: ChartProps) {
 type Latest = { current: { props: ChartProps; here: (query: Record<string, string>) => string } };
 
 /** Buckets are drawn around their middle. Of a stack the highest comes first, so that lower ones cover its foot. */
-function plotData({ time, step, series, kind = "bars" }: ChartProps): uPlot.AlignedData {
-  const middles = time.map((start) => start + step / 2);
+function plotData({ time, range, series, kind = "bars" }: ChartProps): uPlot.AlignedData {
+  const middles = time.map((start) => start + range.step_s / 2);
   if (kind === "lines") return [middles, ...series.map((each) => [...each.values])];
   return [middles, ...stacked(series).reverse()];
 }
@@ -139,9 +139,9 @@ function plotOptions(latest: Latest, tip: { current: HTMLDivElement | null }, wi
 
 const INCREMENTS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, ...Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((it) => it * 10 ** power)).flat()];
 
-function ends({ time, step }: ChartProps): [number, number] {
+function ends({ time, range }: ChartProps): [number, number] {
   const first = time[0] ?? 0;
-  return [first, (time.at(-1) ?? first) + step];
+  return [first, (time.at(-1) ?? first) + range.step_s];
 }
 
 function seriesOptions(each: Series, kind: "bars" | "lines"): uPlot.Series {
@@ -165,7 +165,7 @@ function axisTime(seconds: number, increment: number): string {
 function select(plot: uPlot, { props, here }: Latest["current"]): void {
   const { left, width } = plot.select;
   if (width <= 0) return;
-  const chosen = zoomed(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"), props.time, props.step);
+  const chosen = zoomed(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"), props.time, props.range.step_s);
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   if (chosen !== null && width >= 6) {
     navigate(here({ ...absolute(chosen.from * 1000, chosen.to * 1000) }));
@@ -179,9 +179,8 @@ function openOnClick(plot: uPlot, latest: Latest): void {
   plot.over.addEventListener("click", (event) => {
     const { props } = latest.current;
     if (props.bucketLink === undefined || Math.abs(event.clientX - pressed) >= 6) return;
-    const place = bucketAt(plot.posToVal(event.offsetX, "x"), props.time, props.step);
-    const start = props.time[place];
-    if (start !== undefined) navigate(props.bucketLink(iso(start * 1000), iso((start + props.step) * 1000)));
+    const start = props.time[bucketAt(plot.posToVal(event.offsetX, "x"), props.time, props.range.step_s)];
+    if (start !== undefined) navigate(props.bucketLink(...bucketEnds(start, props.range)));
   });
 }
 
@@ -224,14 +223,14 @@ function at(plot: uPlot, event: PointerEvent): number {
 function showTip(plot: uPlot, tip: HTMLDivElement | null, props: ChartProps): void {
   if (tip === null) return;
   const left = plot.cursor.left ?? -1;
-  const place = left < 0 ? -1 : bucketAt(plot.posToVal(left, "x"), props.time, props.step);
+  const place = left < 0 ? -1 : bucketAt(plot.posToVal(left, "x"), props.time, props.range.step_s);
   const start = props.time[place];
   tip.hidden = start === undefined;
   if (start === undefined) return;
   const format = props.format ?? count;
   const rows = props.series.filter((each) => (each.values[place] ?? 0) !== 0).reverse();
   tip.replaceChildren(
-    element("p", "chart-tip-time", `${fullTime(start * 1000).slice(0, 16)} – ${fullTime((start + props.step) * 1000).slice(11, 16)}`),
+    element("p", "chart-tip-time", `${fullTime(start * 1000).slice(0, 16)} – ${fullTime((start + props.range.step_s) * 1000).slice(11, 16)}`),
     ...rows.map((each) => tipRow(each.color, each.label, format(each.values[place] ?? 0))),
     ...(rows.length === 0 ? [element("p", "muted", "nothing")] : []),
   );
@@ -262,7 +261,7 @@ function cell(value: number | null | undefined, format: (value: number) => strin
 }
 
 /** The same numbers as a table; each time leads where a drag or a click would. */
-function ChartTable({ label, time, step, series, format = count, bucketLink }: ChartProps) {
+function ChartTable({ label, time, range, series, format = count, bucketLink }: ChartProps) {
   const { here } = useRoute();
   const [isOpen, setOpen] = useState(false);
   const rows = time.map((_, place) => place).filter((place) => series.some((each) => (each.values[place] ?? 0) !== 0));
@@ -281,7 +280,8 @@ function ChartTable({ label, time, step, series, format = count, bucketLink }: C
             </thead>
             <tbody>
               {rows.map((place) => {
-                const [from, to] = [(time[place] ?? 0) * 1000, ((time[place] ?? 0) + step) * 1000];
+                const start = time[place] ?? 0;
+                const [from, to] = [start * 1000, (start + range.step_s) * 1000];
                 return (
                   <tr key={place}>
                     <th scope="row">{fullTime(from).slice(0, 16)}</th>
@@ -289,7 +289,7 @@ function ChartTable({ label, time, step, series, format = count, bucketLink }: C
                     <td>
                       <a href={here({ ...absolute(from, to) })} aria-label={`Zoom to ${fullTime(from)}`}>zoom</a>
                       {bucketLink !== undefined && (
-                        <> <a href={bucketLink(iso(from), iso(to))} aria-label={`Events of ${fullTime(from)}`}>events</a></>
+                        <> <a href={bucketLink(...bucketEnds(start, range))} aria-label={`Events of ${fullTime(from)}`}>events</a></>
                       )}
                     </td>
                   </tr>

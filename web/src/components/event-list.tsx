@@ -39,7 +39,7 @@ function EventLine({ event }: { event: EventRow }) {
           {(event.represents ?? 1) > 1 && <span class="mark" title="This row stands for more events of the same sort">× {count(event.represents)}</span>}
         </span>
       </td>
-      <td class="minor"><Text value={event.service} /><span class="sub"><Text value={event.operation} /></span></td>
+      <td class="minor cell-where"><Text value={event.service} /><span class="sub"><Text value={event.operation} /></span></td>
       <td class="minor"><Text value={event.client} /></td>
       <td class="right minor">{milliseconds(event.duration_us === null || event.duration_us === undefined ? null : event.duration_us / 1000)}</td>
     </tr>

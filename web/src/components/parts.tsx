@@ -1,7 +1,7 @@
 /** Small parts that every view is made of. */
 
 import type { ComponentChildren } from "preact";
-import { categoryColor, categoryName, faultColor, FAULTS } from "../core/words";
+import { categoryColor, categoryName, FAULTS } from "../core/words";
 import type { Fault } from "../api";
 import { count, fullTime, relative } from "../core/format";
 import { cssVar } from "./style";
@@ -35,14 +35,10 @@ export function CategoryBadge({ category }: { category: string }) {
   );
 }
 
+/** In words only: a second coloured square would look like a second category. */
 export function FaultBadge({ fault }: { fault: Fault | null | undefined }) {
   if (fault === null || fault === undefined) return null;
-  return (
-    <span class="badge" title={FAULTS[fault]?.about}>
-      <span class="swatch" style={cssVar(faultColor(fault))} aria-hidden="true" />
-      {FAULTS[fault]?.name ?? fault}
-    </span>
-  );
+  return <span class="muted nowrap" title={FAULTS[fault]?.about}>fault: {(FAULTS[fault]?.name ?? fault).toLowerCase()}</span>;
 }
 
 /** Marks what no other dashboard shows. */

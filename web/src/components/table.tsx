@@ -39,13 +39,13 @@ export function cellClass({ right, minor }: { right?: boolean; minor?: boolean }
 }
 
 /** What shows the rest of a long list; null when all of it is there. */
-export type ShowAll = { show: () => void; total: number } | null;
+export type ShowAll = { show: () => void; more: number } | null;
 
 /** The first rows of a long list, until somebody wants all of them. */
 export function useFirst<T>(rows: readonly T[], most: number): [readonly T[], ShowAll] {
   const [isAll, setAll] = useState(false);
   if (isAll || rows.length <= most) return [rows, null];
-  return [rows.slice(0, most), { show: () => setAll(true), total: rows.length }];
+  return [rows.slice(0, most), { show: () => setAll(true), more: rows.length - most }];
 }
 
 /** Something that is made only when it is opened. */
@@ -61,5 +61,5 @@ export function Folded({ summary, open, children }: { summary: string; open: boo
 
 export function MoreButton({ showAll }: { showAll: ShowAll }) {
   if (showAll === null) return null;
-  return <button type="button" class="more-button" onClick={showAll.show}>{`Show all ${count(showAll.total)}`}</button>;
+  return <button type="button" class="more-button" onClick={showAll.show}>{`Show ${count(showAll.more)} more`}</button>;
 }

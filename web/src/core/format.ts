@@ -21,9 +21,9 @@ export function compact(value: number): string {
 export function percent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   const value = share * 100;
-  if (value > 0 && value < 0.1) return "< 0.1 %";
-  if (value < 100 && value > 99.9) return "> 99.9 %";
-  return `${trim(value, value >= 10 && value < 99.9 ? 0 : 1)} %`;
+  if (value > 0 && value < 0.1) return "<\u00a00.1\u00a0%";
+  if (value < 100 && value > 99.9) return ">\u00a099.9\u00a0%";
+  return `${trim(value, value >= 10 && value < 99.9 ? 0 : 1)}\u00a0%`;
 }
 
 /** A part of a whole; null when the whole is nothing. */

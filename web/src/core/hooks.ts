@@ -101,9 +101,16 @@ export function useEndpoint<T>(path: string | null, query: Query): Endpoint<T> {
   const key = `${path ?? ""}?${searchParams(query).toString()}`;
   const latest = useRef(query);
   latest.current = query;
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => {
+    running.current?.abort();
+    running.current = null;
+  }, [key]);
+  // A refresh does not interrupt a request: a server that takes longer than the interval could never respond.
   useEffect(() => {
-    if (path === null) return undefined;
+    if (path === null || running.current !== null) return;
     const abort = new AbortController();
+    running.current = abort;
     setState((it) => (it.path === path ? { ...it, loading: true } : { data: null, failure: null, loading: true, path }));
     get<T>(path, latest.current, abort.signal).then(
       (data) => setState({ data, failure: null, loading: false, path }),
@@ -112,8 +119,9 @@ export function useEndpoint<T>(path: string | null, query: Query): Endpoint<T> {
         const failure = error instanceof Failure ? error : new Failure(0, "page", String(error));
         setState((it) => ({ ...it, failure, loading: false, path }));
       },
-    );
-    return () => abort.abort();
+    ).finally(() => {
+      if (running.current === abort) running.current = null;
+    });
   }, [key, tick]);
   return state.path === path || path === null ? state : { data: null, failure: null, loading: true };
 }

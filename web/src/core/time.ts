@@ -98,7 +98,8 @@ export function localTime(time: number, clockOnly = false): string {
   const clock: Intl.DateTimeFormatOptions = {
     hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds ? { second: "2-digit" } : {}),
   };
-  const day: Intl.DateTimeFormatOptions = { month: "short", day: "numeric" };
+  const isThisYear = date.getFullYear() === new Date().getFullYear();
+  const day: Intl.DateTimeFormatOptions = { month: "short", day: "numeric", ...(isThisYear ? {} : { year: "numeric" }) };
   return date.toLocaleString("en-GB", clockOnly ? clock : { ...day, ...clock });
 }
 

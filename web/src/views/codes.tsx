@@ -83,10 +83,8 @@ function List({ data }: { data: Codes }) {
             <tr key={entry.canonical}>
               <td class="cell-code"><a class="mono" href={link(["codes", entry.canonical])}>{entry.canonical}</a></td>
               <td class="minor"><CategoryBadge category={entry.category} /></td>
-              <td class="minor">{entry.codes.length === 0 ? <span class="muted">in no registry</span> : entry.codes.map((code) => (
-                <span key={`${code.dialect} ${code.code}`} class="sub"><span class="mono">{code.code}</span> {code.dialect}</span>
-              ))}</td>
-              <td class="minor cell-main">{entry.codes[0]?.description}</td>
+              <td class="minor"><SentAs entry={entry} /></td>
+              <td class="minor cell-main">{meaningOf(entry)?.description}</td>
               <td class="right"><Num value={entry.seen} label={`failures with ${entry.canonical}`} href={link(["events"], { kind: "error", code: entry.canonical })} /></td>
             </tr>
           ))}
@@ -94,6 +92,28 @@ function List({ data }: { data: Codes }) {
       )}
     </>
   );
+}
+
+/** Codes that a row names; the others are on the page of the code. */
+const NAMED = 4;
+
+function SentAs({ entry }: { entry: Entry }) {
+  const { link } = useRoute();
+  if (entry.codes.length === 0) return <span class="muted">in no registry</span>;
+  const more = entry.codes.length - NAMED;
+  return (
+    <>
+      {entry.codes.slice(0, NAMED).map((code) => (
+        <span key={`${code.dialect} ${code.code}`} class="sub"><span class="mono">{code.code}</span> {code.dialect}</span>
+      ))}
+      {more > 0 && <a class="sub" href={link(["codes", entry.canonical])}>{plural(more, "more", "more")}</a>}
+    </>
+  );
+}
+
+/** What a canonical code means: as the specification says that has its name, or else as the first dialect does. */
+function meaningOf(entry: Entry): Code | undefined {
+  return entry.codes.find((code) => code.code === entry.canonical) ?? entry.codes[0];
 }
 
 function One({ data, canonical }: { data: Codes; canonical: string }) {
@@ -115,8 +135,8 @@ function One({ data, canonical }: { data: Codes; canonical: string }) {
         <a href={link(["groups"], { code: canonical })}>groups</a>
       </p>
       <div class="grid">
-        <Panel title="What to do">
-          <MeaningText meaning={entry.codes[0] ?? (about === undefined ? null : { ...about, http_status: null })} />
+        <Panel title="What to do" wide>
+          <MeaningText meaning={meaningOf(entry) ?? (about === undefined ? null : { ...about, http_status: null })} />
         </Panel>
         <Panel title="In every dialect" wide><Meanings codes={entry.codes} /></Panel>
         {elsewhere.length > 0 && (
@@ -137,7 +157,7 @@ function Meanings({ codes, linked }: { codes: Code[]; linked?: boolean }) {
     ]}>
       {codes.map((code) => (
         <tr key={`${code.dialect} ${code.code}`}>
-          <td>{code.dialect}<span class="sub">{code.origin}</span></td>
+          <td class="cell-name">{code.dialect}<span class="sub">{code.origin}</span></td>
           <td><span class="mono">{code.code}</span>{code.name !== code.code && <span class="sub mono">{code.name}</span>}
             {linked === true && <a class="sub mono" href={link(["codes", code.canonical])}>{code.canonical}</a>}</td>
           <td class="cell-main">{code.description}</td>

@@ -39,7 +39,7 @@ function Body({ data }: { data: EventPage }) {
   const { event, meaning, related } = data;
   const place = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
   const columns = Object.entries(event).filter(([name, value]) =>
-    !ELSEWHERE.includes(name) && value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0))
+    !ELSEWHERE.includes(name) && !(name === "represents" && value === 1) && value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0))
     .sort(([a], [b]) => place(a) - place(b));
   return (
     <>

@@ -57,7 +57,7 @@ function Body({ data, query }: { data: Events; query: Query }) {
         {plural(data.total, "event")}{data.hidden > 0 && <>, of which <Num value={data.hidden} tone="hidden" href={here({ hidden: "true" })} label="hidden" /> hidden</>}
         {" · "}<a href={link(["live"], { where: null, ...liveFilters(route.params) })}>follow live</a>
       </p>
-      <TimeChart label="Events by category" time={data.time} step={data.range.step_s} series={series} height={130}
+      <TimeChart label="Events by category" time={data.time} range={data.range} series={series} height={130}
         bucketLink={(from, to) => link(["events"], { ...all, from, to })} />
       <div class="with-side">
         <div class="with-side-main">

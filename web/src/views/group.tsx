@@ -44,7 +44,7 @@ function Body({ data }: { data: GroupPage }) {
       </p>
       <div class="grid">
         <Panel title="Trend" wide>
-          <TimeChart label="Failures of this group" time={data.time} step={data.range.step_s} height={150}
+          <TimeChart label="Failures of this group" time={data.time} range={data.range} height={150}
             series={[
               { key: "open", label: "Open", color: categoryColor(group.category), values: open, href: link(["events"], { ...events, hidden: "false" }) },
               { key: "hidden", label: "Hidden", color: "--hidden-fill", values: data.hidden_trend, href: link(["events"], { ...events, hidden: "true" }) },

@@ -36,7 +36,7 @@ export function LiveView() {
         <span class={`state state-${state === "following" ? "ok" : "warn"}`} role="status">
           {isPaused ? "Paused" : state === "following" ? "Following" : state === "connecting" ? "Connecting" : "Waiting to connect again"}
         </span>
-        {" "}{plural(seen, "event")} since you opened this
+        {" "}{plural(seen, "event")} received
         {" "}<button type="button" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>{isPaused ? "Go on" : "Pause"}</button>
       </p>
       {notice !== null && <p class="banner banner-warn" role="status">{notice}</p>}

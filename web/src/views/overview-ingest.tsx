@@ -35,7 +35,7 @@ export function IngestPanel({ ingest, now }: { ingest: Ingest; now: number }) {
 }
 
 function StartedAgo({ time, now }: { time: string | null; now: number }) {
-  return time === null ? null : <>, <Ago time={time} now={now} /></>;
+  return time === null ? null : <> (started <Ago time={time} now={now} />)</>;
 }
 
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {

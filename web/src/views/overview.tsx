@@ -1,6 +1,6 @@
 /** What fails, and how much of it no other dashboard shows. */
 
-import type { Overview, OverviewSeries, Totals } from "../api";
+import type { Overview, OverviewSeries, ResolvedRange, Totals } from "../api";
 import { Loaded, Empty } from "../components/states";
 import { BarList, Num, Panel } from "../components/parts";
 import { TimeChart } from "../components/chart";
@@ -34,7 +34,7 @@ function Body({ data }: { data: Overview }) {
     <>
       <NotCaptured services={data.not_captured} />
       {!data.ingest.ready && <p class="banner banner-danger" role="alert">{data.ingest.message ?? "The server takes nothing in at present."}</p>}
-      <Difference totals={totals} previous={data.previous} series={data.series} step={data.range.step_s} />
+      <Difference totals={totals} previous={data.previous} series={data.series} range={data.range} />
       <Categories data={data} />
       <div class="masonry">
         <FaultPanel data={data} />
@@ -99,11 +99,11 @@ function Named({ services }: { services: Overview["not_captured"] }) {
  * The promise of the product, side by side. The rates are those of calls, which are stored by the minute; the numbers and the
  * charts are failures, so that each of them equals the events that it leads to.
  */
-function Difference({ totals, previous, series, step }: {
+function Difference({ totals, previous, series, range }: {
   totals: Totals;
   previous: Totals;
   series: OverviewSeries;
-  step: number;
+  range: ResolvedRange;
 }) {
   const { link } = useRoute();
   const visible = totals.errors - totals.hidden;
@@ -124,7 +124,7 @@ function Difference({ totals, previous, series, step }: {
         <p class="big-note">
           <Num value={visible} href={link(["events"], { kind: "error", hidden: "false" })} label="open failures" /> open failures, {plural(totals.calls, "call")}
         </p>
-        <TimeChart label="Open failures" time={series.time} step={step} series={[open]} max={top} height={120}
+        <TimeChart label="Open failures" time={series.time} range={range} series={[open]} max={top} height={120}
           legend={false} bucketLink={bucket({ hidden: "false" })} />
       </section>
       <section class="panel panel-hidden">
@@ -136,7 +136,7 @@ function Difference({ totals, previous, series, step }: {
           {share !== null && <>({percent(share)}) </>}inside replies that say success
           <Trend now={totals.errors} before={previous.errors} />
         </p>
-        <TimeChart label="All failures" time={series.time} step={step} series={[open, hidden]} max={top} height={120}
+        <TimeChart label="All failures" time={series.time} range={range} series={[open, hidden]} max={top} height={120}
           legend={false} bucketLink={bucket({})} />
       </section>
     </div>
@@ -165,7 +165,7 @@ function Categories({ data }: { data: Overview }) {
           <Num value={data.totals.groups} href={link(["groups"])} label="groups" /> groups
         </span>
       }>
-      <TimeChart label="Failures by category" time={data.series.time} step={data.range.step_s} series={series} height={230}
+      <TimeChart label="Failures by category" time={data.series.time} range={data.range} series={series} height={230}
         bucketLink={(from, to) => link(["events"], { kind: "error", from, to })} />
     </Panel>
   );

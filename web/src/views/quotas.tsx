@@ -46,7 +46,7 @@ function Body({ data }: { data: Quotas }) {
   return (
     <>
       <p class="summary" role="status">
-        {plural(inUse.length, "quota")} in use; {ending === 0 ? "all last until they reset" : `${count(ending)} exhausted, or will be before they reset`}
+        {plural(inUse.length, "quota")} in use{inUse.length > 0 && (ending === 0 ? "; at this pace, none is exhausted before it resets" : `, of which ${plural(ending, "is", "are")} exhausted, or will be before the reset`)}
       </p>
       <Cards quotas={inUse} data={data} now={now} />
       {unnamed.length > 0 && <Unnamed quotas={unnamed} now={now} isOpen={inUse.length === 0} />}
@@ -119,7 +119,7 @@ function Card({ quota, data, now }: { quota: Row; data: Quotas; now: number }) {
       </p>
       {hasTrend && (
         <TimeChart label={`Use of ${words(quota.quota_metric ?? "quota")}`} kind="lines" summable={false} legend={false} height={90}
-          time={data.time} step={data.range.step_s} max={Math.max(quota.quota_limit ?? 0, ...quota.trend.map((value) => value ?? 0)) * 1.05}
+          time={data.time} range={data.range} max={Math.max(quota.quota_limit ?? 0, ...quota.trend.map((value) => value ?? 0)) * 1.05}
           series={[{ key: "used", label: "Used", color: tone === "danger" ? "--danger-fill" : "--accent-fill", values: quota.trend }]}
           bucketLink={(from, to) => link(["events"], { ...events, from, to })} />
       )}

@@ -6,7 +6,7 @@ import { Sparkline } from "../components/sparkline";
 import { TimeChart } from "../components/chart";
 import { Loaded, Empty } from "../components/states";
 import { DataTable } from "../components/table";
-import { count, milliseconds, percent, ratio } from "../core/format";
+import { count, milliseconds, percent, plural, ratio } from "../core/format";
 import { useEndpoint, useRoute, useTitle } from "../core/hooks";
 import { filtersOf } from "../core/url";
 import { findingName } from "../core/words";
@@ -31,9 +31,9 @@ export function ServicesView() {
 }
 
 const CALL_COLUMNS = [
-  { key: "calls", title: "Calls", right: true },
+  { key: "calls", title: "Calls", right: true, minor: true },
   { key: "failed", title: "Failures", right: true },
-  { key: "hidden", title: "Hidden share", right: true },
+  { key: "hidden", title: "Hidden", right: true },
 ];
 
 const LATENCY_COLUMNS = [
@@ -53,9 +53,9 @@ function Many({ data }: { data: Services }) {
         <tr key={service.service ?? ""}>
           <td class="cell-main">
             <a href={here({ service: service.service ?? "" })}>{service.service ?? "none named"}</a>
-            <span class="sub"><Capture service={service} /> {service.dialects.join(", ")}</span>
+            <span class="sub"><Capture service={service} /> {service.dialects.join(", ")} <CallsNote calls={service.calls} /></span>
           </td>
-          <CallCells stats={service} filter={{ service: service.service ?? "" }} />
+          <CallCells stats={service} filter={{ service: service.service ?? "" }} capture={service.capture} />
           <td class="cell-trend minor"><Sparkline values={service.trend.errors} over={service.trend.hidden} color="--open-fill" /></td>
           <LatencyCells stats={service} />
           <td class="minor">
@@ -71,14 +71,19 @@ function Many({ data }: { data: Services }) {
   );
 }
 
+/** The calls, which have no column on a narrow screen. */
+function CallsNote({ calls }: { calls: number }) {
+  return <span class="narrow-only">{plural(calls, "call")}</span>;
+}
+
 /** Calls and failures. The share under the failures is that of calls, which are stored by the minute. */
-function CallCells({ stats, filter }: { stats: CallStats; filter: Record<string, string> }) {
+function CallCells({ stats, filter, capture }: { stats: CallStats; filter: Record<string, string>; capture: ServiceRow["capture"] }) {
   const { link } = useRoute();
   const failed = ratio(stats.failed_calls, stats.calls);
   const hidden = ratio(stats.hidden, stats.errors);
   return (
     <>
-      <td class="right">{count(stats.calls)}</td>
+      <td class="right minor">{count(stats.calls)}</td>
       <td class="right">
         <Num value={stats.errors} href={link(["events"], { kind: "error", ...filter })} label="failures" />
         <span class="sub">{percent(failed)}</span>
@@ -86,10 +91,15 @@ function CallCells({ stats, filter }: { stats: CallStats; filter: Record<string,
       <td class="right">
         {stats.hidden > 0
           ? <a class="num num-hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })}>{percent(hidden)}</a>
-          : <span class="muted">{percent(hidden)}</span>}
+          : <span class="muted">{isUnseen({ ...stats, capture }) ? "unknown" : percent(hidden)}</span>}
       </td>
     </>
   );
+}
+
+/** Whether nobody knows how many failures are hidden, because no reply is captured. */
+function isUnseen({ hidden, capture }: Pick<ServiceRow, "hidden" | "capture">): boolean {
+  return hidden === 0 && capture === "not_captured";
 }
 
 function LatencyCells({ stats }: { stats: CallStats }) {
@@ -130,14 +140,16 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
       <dl class="stats">
         <Stat name="Calls">{count(service.calls)}</Stat>
         <Stat name="Failures"><Num value={service.errors} href={link(["events"], { kind: "error", ...filter })} label="failures" /> <small>{percent(ratio(service.failed_calls, service.calls))}</small></Stat>
-        <Stat name="Of them hidden"><Num value={service.hidden} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden, service.errors))}</small></Stat>
+        <Stat name="Of them hidden">{isUnseen(service) ? <span class="muted">unknown</span> : (
+          <><Num value={service.hidden} tone="hidden" href={link(["events"], { kind: "error", hidden: "true", ...filter })} label="hidden failures" /> <small>{percent(ratio(service.hidden, service.errors))}</small></>
+        )}</Stat>
         <Stat name="Groups"><Num value={service.groups} href={link(["groups"], filter)} label="groups" /></Stat>
         <Stat name="Median">{milliseconds(service.p50_ms)}</Stat>
         <Stat name="p99">{milliseconds(service.p99_ms)}</Stat>
       </dl>
       <div class="grid">
         <Panel title="Calls" wide>
-          <TimeChart label="Calls of this service" time={data.time} step={data.range.step_s} height={180}
+          <TimeChart label="Calls of this service" time={data.time} range={data.range} height={180}
             series={[
               { key: "hidden", label: "Failed inside a success", color: "--hidden-fill", values: service.trend.hidden, href: link(["events"], { kind: "error", hidden: "true", ...filter }) },
               { key: "open", label: "Failed openly", color: "--open-fill", values: open, href: link(["events"], { kind: "error", hidden: "false", ...filter }) },
@@ -146,7 +158,7 @@ function One({ data, service }: { data: Services; service: ServiceRow }) {
             bucketLink={(from, to) => link(["events"], { from, to, ...filter })} />
         </Panel>
         <Panel title="Operations" wide>
-          <Operations rows={data.operations ?? []} service={service.service ?? ""} />
+          <Operations rows={data.operations ?? []} service={service} />
         </Panel>
         <Panel title="Conformance findings" wide about="What would make its errors easier to understand for callers.">
           <Findings service={service} />
@@ -160,14 +172,14 @@ function Stat({ name, children }: { name: string; children: preact.ComponentChil
   return <div><dt>{name}</dt><dd>{children}</dd></div>;
 }
 
-function Operations({ rows, service }: { rows: OperationRow[]; service: string }) {
+function Operations({ rows, service }: { rows: OperationRow[]; service: ServiceRow }) {
   if (rows.length === 0) return <Empty title="No call in this time" />;
   return (
     <DataTable label="Operations" dense columns={[{ key: "operation", title: "Operation" }, ...CALL_COLUMNS, ...LATENCY_COLUMNS]}>
       {rows.map((row) => (
         <tr key={row.operation ?? ""}>
-          <td class="cell-main"><Text value={row.operation} /></td>
-          <CallCells stats={row} filter={{ service, operation: row.operation ?? "" }} />
+          <td class="cell-main"><Text value={row.operation} /><span class="sub"><CallsNote calls={row.calls} /></span></td>
+          <CallCells stats={row} filter={{ service: service.service ?? "", operation: row.operation ?? "" }} capture={service.capture} />
           <LatencyCells stats={row} />
         </tr>
       ))}
@@ -177,7 +189,7 @@ function Operations({ rows, service }: { rows: OperationRow[]; service: string }
 
 function Findings({ service }: { service: ServiceRow }) {
   const { link } = useRoute();
-  if (service.findings.length === 0) return <Empty title="Nothing was found">Its errors are as the specification wants them.</Empty>;
+  if (service.findings.length === 0) return <Empty title="Nothing was found">What is seen of its errors is as the specification wants it.</Empty>;
   return (
     <DataTable label="Findings" dense columns={[
       { key: "finding", title: "Finding" }, { key: "errors", title: "Failures", right: true }, { key: "share", title: "Share", right: true },
@@ -185,7 +197,7 @@ function Findings({ service }: { service: ServiceRow }) {
     ]}>
       {service.findings.map((finding) => (
         <tr key={`${finding.finding} ${finding.dialect}`}>
-          <td>{findingName(finding.finding)}<span class="sub">{finding.dialect}</span></td>
+          <td class="cell-finding">{findingName(finding.finding)}<span class="sub">{finding.dialect}</span></td>
           <td class="right"><Num value={finding.errors} label="failures" href={link(["events"], { kind: "error", service: service.service ?? "", finding: finding.finding, dialect: finding.dialect })} /></td>
           <td class="right">{percent(finding.share)}</td>
           <td class="cell-main">

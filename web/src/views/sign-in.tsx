@@ -5,6 +5,12 @@ import type { Session } from "../api";
 import { Failure, signIn } from "../core/client";
 import { useTitle } from "../core/hooks";
 
+/** Why a token does not do, by the code of the error. */
+const REJECTIONS: Record<string, string> = {
+  unauthenticated: "The server does not know this token, or it has expired.",
+  forbidden: "This token does not have the scope query.",
+};
+
 export function SignInView({ onSignedIn }: { onSignedIn: (session: Session) => void }) {
   useTitle("Sign in");
   const [failure, setFailure] = useState<Failure | null>(null);
@@ -31,7 +37,7 @@ export function SignInView({ onSignedIn }: { onSignedIn: (session: Session) => v
           aria-describedby={failure === null ? undefined : "sign-in-failure"} aria-invalid={failure !== null} />
         {failure !== null && (
           <p id="sign-in-failure" class="tone-danger" role="alert">
-            {failure.status === 401 ? "The server does not know this token, or it has expired." : failure.message}
+            {REJECTIONS[failure.code] ?? failure.message}
           </p>
         )}
         <button type="submit" class="primary" disabled={isBusy}>Sign in</button>

@@ -61,7 +61,7 @@ function overTime(result: SqlResult, time: string, numbers: Columns, texts: Colu
   const [number] = numbers;
   const [text] = texts;
   const pivots = text !== undefined && numbers.length === 1 && times.length < result.rows.length;
-  const names = pivots ? [...new Set(result.rows.map((row) => String(row[text.name] ?? "none")))] : numbers.map((each) => each.name);
+  const names = pivots ? ordered(new Set(result.rows.map((row) => String(row[text.name] ?? "none")))) : numbers.map((each) => each.name);
   const series = names.slice(0, MOST_SERIES).map((name, place): Series => {
     const values = new Array<number | null>(buckets).fill(null);
     for (const row of result.rows) {
@@ -73,6 +73,12 @@ function overTime(result: SqlResult, time: string, numbers: Columns, texts: Colu
     return { key: name, label: name, values, color: seriesColor(name, place) };
   });
   return { kind: "time", time: Array.from({ length: buckets }, (_, bucket) => first + bucket * step), step, series };
+}
+
+/** Categories are stacked in the same order everywhere; other names in the order in which they come. */
+function ordered(names: Iterable<string>): string[] {
+  const place = (name: string) => CATEGORIES.findIndex((category) => category === name);
+  return [...names].sort((a, b) => place(a) - place(b));
 }
 
 /** A category has its own colour everywhere, also in lower case. */

@@ -40,7 +40,7 @@ export function Result({ result, sql, formats }: { result: SqlResult; sql: strin
         <Downloads sql={sql} formats={formats} />
       </div>
       {showsChart && drawn.kind === "time" && (
-        <TimeChart label="The result over time" time={drawn.time} step={drawn.step} series={drawn.series} height={300} />
+        <TimeChart label="The result over time" time={drawn.time} range={{ step_s: drawn.step }} series={drawn.series} height={300} />
       )}
       {showsChart && drawn.kind === "bars" && (
         <BarList unit={drawn.unit} items={drawn.bars.map((bar, place) => ({ key: String(place), label: bar.label, value: bar.value }))} />

@@ -26,7 +26,7 @@ export function SqlView() {
 
   const execute = (statement: string) => {
     running.current?.abort();
-    if (statement.trim() === "") return;
+    if (statement.trim() === "") return setRun({ state: "idle" });
     const abort = new AbortController();
     running.current = abort;
     setRun({ state: "running" });

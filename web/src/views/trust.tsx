@@ -33,7 +33,7 @@ function Body({ data }: { data: Trust }) {
   return (
     <div class="grid">
       <Panel title="Denials" wide actions={<><Num value={data.total_denials} href={link(["events"], denied)} label="denials" /> denials</>}>
-        <TimeChart label="Denials by code" time={data.series.time} step={data.range.step_s} height={160}
+        <TimeChart label="Denials by code" time={data.series.time} range={data.range} height={160}
           series={codes.map(([code, values], place) => ({
             key: code, label: code, values, color: COLORS[place % COLORS.length] ?? "--open-fill", href: link(["events"], { ...denied, code }),
           }))}
@@ -148,7 +148,7 @@ function Tokens({ tokens, now }: { tokens: Confirmation[]; now: number }) {
     <DataTable label="Confirmation tokens" dense columns={[
       { key: "token", title: "Token" }, { key: "state", title: "State" }, { key: "operation", title: "Operation" },
       { key: "client", title: "Client", minor: true }, { key: "attempts", title: "Attempts", right: true, minor: true },
-      { key: "refusals", title: "Rejected", right: true }, { key: "last", title: "Last" },
+      { key: "refusals", title: "Rejected", right: true, minor: true }, { key: "last", title: "Last" },
     ]}>
       {shown.map((token) => (
         <tr key={token.token_hash}>
@@ -157,7 +157,7 @@ function Tokens({ tokens, now }: { tokens: Confirmation[]; now: number }) {
           <td class="cell-main"><Text value={token.operation} /><span class="sub"><Text value={token.service} /></span></td>
           <td class="minor"><Text value={token.client} /></td>
           <td class="right minor"><Num value={token.attempts} href={link(["sql"], { sql: tokenAttempts(token) })} label="attempts to use the token" /></td>
-          <td class="right"><Num value={token.refusals} label="rejected attempts"
+          <td class="right minor"><Num value={token.refusals} label="rejected attempts"
             href={link(["events"], { kind: "error", category: "TOKEN", token_hash: token.token_hash, service: null, environment: null, from: earlier(token), to: "now" })} /></td>
           <td><Ago time={token.last_seen} now={now} /></td>
         </tr>

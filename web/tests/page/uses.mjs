@@ -273,12 +273,15 @@ async function cookbook({ go, page }) {
   assert.equal((await page.locator(".editor .cm-line").first().innerText()).trim(), params(page).get("sql").split("\n")[0].trim());
 }
 
+/** The longest time until an event comes in: a quiet demo has one in twenty seconds on average. */
+const EVENT_MS = 240_000;
+
 async function live({ go, page }) {
   await go("live");
   await page.locator("table.data tbody tr").first().waitFor();
   const seen = async () => number(await page.locator(".summary").innerText());
   const before = await seen();
-  await page.waitForFunction((count) => Number(/([\d,]+) event/.exec(document.querySelector(".summary").textContent)[1].replaceAll(",", "")) > count, before, { timeout: 30_000 });
+  await page.waitForFunction((count) => Number(/([\d,]+) event/.exec(document.querySelector(".summary").textContent)[1].replaceAll(",", "")) > count, before, { timeout: EVENT_MS });
   await page.getByLabel("Hidden failures").selectOption("true");
   await page.waitForURL(/hidden=true/);
   await page.locator("table.data tbody tr").first().waitFor();
@@ -377,7 +380,7 @@ async function touchZoom({ go, page, settled }) {
 
 async function refreshes({ go, page }) {
   await go("?refresh=5");
-  await page.waitForResponse((response) => response.url().includes("/api/v1/overview"), { timeout: 12_000 });
+  await page.waitForRequest((request) => request.url().includes("/api/v1/overview"), { timeout: 12_000 });
 }
 
 async function empty({ go, page }) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bucketAt, stacked, totals, zoomed } from "../../src/components/chart-data";
+import { bucketAt, bucketEnds, stacked, totals, zoomed } from "../../src/components/chart-data";
 import type { SqlResult } from "../../src/api";
 import { drawing } from "../../src/views/sql-chart";
 
@@ -23,6 +23,14 @@ test("a selection is widened to whole buckets, and is never the whole", () => {
 
 test("every second of a bucket is in it", () => {
   assert.deepEqual([-1, 0, 59, 60, 119, 120].map((at) => bucketAt(at, [0, 60], 60)), [-1, 0, 0, 1, 1, -1]);
+});
+
+test("the first and the last bucket end with the range", () => {
+  const range = { from: "1970-01-01T00:00:20.5Z", to: "1970-01-01T00:02:40Z", step_s: 60 };
+  assert.deepEqual(bucketEnds(0, range), ["1970-01-01T00:00:20.5Z", "1970-01-01T00:01:00Z"]);
+  assert.deepEqual(bucketEnds(60, range), ["1970-01-01T00:01:00Z", "1970-01-01T00:02:00Z"]);
+  assert.deepEqual(bucketEnds(120, range), ["1970-01-01T00:02:00Z", "1970-01-01T00:02:40Z"]);
+  assert.deepEqual(bucketEnds(0, { step_s: 60 }), ["1970-01-01T00:00:00Z", "1970-01-01T00:01:00Z"]);
 });
 
 function result(columns: [string, string][], rows: Record<string, unknown>[]): SqlResult {

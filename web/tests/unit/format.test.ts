@@ -12,8 +12,8 @@ test("numbers", () => {
 });
 
 test("a share is never rounded to nothing, or to everything", () => {
-  assert.deepEqual([0, 0.0004, 0.071, 0.0712, 0.46, 0.9996, 1].map((share) => percent(share)), ["0 %", "< 0.1 %", "7.1 %", "7.1 %", "46 %", "> 99.9 %", "100 %"]);
-  assert.deepEqual([percent(null), percent(ratio(1, 0)), percent(ratio(1, 4))], ["–", "–", "25 %"]);
+  assert.deepEqual([0, 0.0004, 0.071, 0.0712, 0.46, 0.9996, 1].map((share) => percent(share)), ["0\u00a0%", "<\u00a00.1\u00a0%", "7.1\u00a0%", "7.1\u00a0%", "46\u00a0%", ">\u00a099.9\u00a0%", "100\u00a0%"]);
+  assert.deepEqual([percent(null), percent(ratio(1, 0)), percent(ratio(1, 4))], ["–", "–", "25\u00a0%"]);
 });
 
 test("changes", () => {

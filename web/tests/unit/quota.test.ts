@@ -11,7 +11,7 @@ const QUOTA: QuotaRow = {
 
 test("a quota that lasts says how full it will be", () => {
   assert.equal(usageAtReset(QUOTA), 0.8);
-  assert.deepEqual(quotaEnd(QUOTA, NOW), { tone: "warn", text: "Past its warning threshold, resets in 4 h (16:00); will reach 80 %." });
+  assert.deepEqual(quotaEnd(QUOTA, NOW), { tone: "warn", text: "Past its warning threshold, resets in 4 h (16:00); will reach 80\u00a0%." });
 });
 
 test("a quota that does not last says when it is exhausted", () => {

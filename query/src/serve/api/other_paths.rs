@@ -138,6 +138,7 @@ pub(super) const OTHER_PATHS: &[OtherPath] = &[
         response: &[
             (JSON, SQL_RESULT),
             ("text/csv", Shape::Text),
+            ("application/vnd.apache.parquet", Shape::Any),
             ("application/vnd.apache.arrow.stream", Shape::Any),
         ],
         needs_token: true,

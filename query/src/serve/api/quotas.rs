@@ -64,12 +64,14 @@ fn key(row: &Row) -> String {
     json!(KEY.map(|column| row.get(column))).to_string()
 }
 
-/// Builds the statement for the quotas that need attention first.
+/// Builds the statement for the quotas that need attention first. A limit of which neither name nor size is known is not
+/// one of them.
 pub(super) fn fullest(values: &Values) -> Statement {
     Statement::build(|binder| {
         let filters = binder.filters(values, &["service"]);
         format!(
-            "SELECT {} FROM quota_state WHERE state NOT IN ('reset', 'stale'){filters}
+            "SELECT {} FROM quota_state WHERE state NOT IN ('reset', 'stale')
+               AND coalesce(quota_metric, CAST(quota_limit AS varchar)) IS NOT NULL{filters}
              ORDER BY usage DESC NULLS LAST, projected_exhaustion NULLS LAST, service, client, quota_metric LIMIT 5",
             columns()
         )

@@ -1,4 +1,4 @@
-//! Rows as JSON, CSV or an Arrow stream.
+//! Rows as JSON, CSV, a Parquet file or an Arrow stream.
 
 use crate::error::{Kind, QueryError};
 use arrow::array::RecordBatch;
@@ -7,24 +7,31 @@ use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use arrow::{csv, json};
 use axum::http::{HeaderMap, header};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
 
 /// The format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
     Csv,
+    Parquet,
     Arrow,
 }
 
-const MEDIA: [(&str, Format); 5] = [
+const MEDIA: [(&str, Format); 6] = [
     ("application/json", Format::Json),
     ("text/csv", Format::Csv),
+    ("application/vnd.apache.parquet", Format::Parquet),
     ("application/vnd.apache.arrow.stream", Format::Arrow),
     ("application/*", Format::Json),
     ("*/*", Format::Json),
 ];
 
 impl Format {
+    pub(super) const ALL: [Self; 4] = [Self::Json, Self::Csv, Self::Parquet, Self::Arrow];
+
     /// Returns the first supported format that `Accept` names.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, QueryError> {
         let Some(accept) = headers.get(header::ACCEPT) else { return Ok(Self::Json) };
@@ -35,7 +42,7 @@ impl Format {
         };
         accept.split(',').find_map(media).ok_or_else(|| {
             QueryError::new(Kind::Invalid, format!("'{accept}' is nothing that answers come in"))
-                .hint("accept application/json, text/csv or application/vnd.apache.arrow.stream")
+                .hint("accept application/json, text/csv, application/vnd.apache.parquet or application/vnd.apache.arrow.stream")
         })
     }
 
@@ -43,6 +50,7 @@ impl Format {
         match self {
             Self::Json => "application/json",
             Self::Csv => "text/csv; charset=utf-8",
+            Self::Parquet => "application/vnd.apache.parquet",
             Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
@@ -52,6 +60,7 @@ impl Format {
 pub(super) enum Writer {
     Json(json::Writer<Vec<u8>, json::writer::JsonArray>),
     Csv(Box<csv::Writer<Vec<u8>>>),
+    Parquet(Box<ArrowWriter<Vec<u8>>>),
     Arrow(StreamWriter<Vec<u8>>),
 }
 
@@ -68,6 +77,12 @@ impl Writer {
                 writer.write(&without_lists(&RecordBatch::new_empty(schema.clone().into()))?)?;
                 Self::Csv(Box::new(writer))
             }
+            Format::Parquet => {
+                let compression = Compression::ZSTD(ZstdLevel::default());
+                let properties = WriterProperties::builder().set_compression(compression).build();
+                let schema = schema.clone().into();
+                Self::Parquet(Box::new(ArrowWriter::try_new(Vec::new(), schema, Some(properties))?))
+            }
             Format::Arrow => Self::Arrow(StreamWriter::try_new(Vec::new(), schema)?),
         })
     }
@@ -76,6 +91,7 @@ impl Writer {
         match self {
             Self::Json(writer) => writer.write(batch),
             Self::Csv(writer) => writer.write(&without_lists(batch)?),
+            Self::Parquet(writer) => Ok(writer.write(batch)?),
             Self::Arrow(writer) => writer.write(batch),
         }
     }
@@ -89,6 +105,7 @@ impl Writer {
                 Ok(if rows.is_empty() { b"[]".to_vec() } else { rows })
             }
             Self::Csv(writer) => Ok((*writer).into_inner()),
+            Self::Parquet(writer) => Ok((*writer).into_inner()?),
             Self::Arrow(writer) => writer.into_inner(),
         }
     }
