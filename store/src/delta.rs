@@ -154,7 +154,7 @@ impl DeltaTables {
     fn restore_counts(&self, now_ms: i64) -> Result<(), DeltaError> {
         let (counts, events) = (self.stored(Table::EventCounts), self.stored(Table::Events));
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        agreement::restore(counts, events, &mut counted, now_ms).map(drop)
+        agreement::restore(counts, events, &mut counted, now_ms)
     }
 
     fn stored(&self, table: Table) -> &StoredTable {

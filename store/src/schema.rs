@@ -101,7 +101,8 @@ impl Table {
     /// Returns the Arrow schema of the table, as the WAL and the buffer hold it.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> = LazyLock::new(|| Table::ALL.map(of_columns));
+        static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> =
+            LazyLock::new(|| Table::ALL.map(of_columns));
         Arc::clone(&SCHEMAS[self as usize])
     }
 }

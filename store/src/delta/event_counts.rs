@@ -25,11 +25,10 @@ use super::table::{Change, StoredTable};
 use crate::disk::Disk;
 use crate::rows::event_counts::{OLD_BUCKET_US, SHORT_BUCKETS_FOR_US};
 use crate::schema::Table;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt64Array, make_comparator};
 use arrow::compute::take;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
-use arrow::ord::ord::make_comparator;
 use counter::{COLUMNS, Ids, Replaced};
 use hashbrown::HashSet;
 use std::cmp::{Ordering, Reverse};
@@ -56,7 +55,7 @@ pub(crate) struct StoredEvents<'e> {
     pub(crate) files: &'e Files,
 }
 
-impl<'e> StoredEvents<'e> {
+impl StoredEvents<'_> {
     fn read(
         &self,
         file: &DataFile,
@@ -86,7 +85,8 @@ impl<'e> StoredEvents<'e> {
             let mut is_there = false;
             self.read(file, &["event_id"], &mut |batch| {
                 let column = Ids::new(batch.column(0))?;
-                is_there |= (0..batch.num_rows()).any(|row| column.at(row).is_some_and(|id| ids.contains(&id)));
+                is_there |=
+                    (0..batch.num_rows()).any(|row| column.at(row).is_some_and(|id| ids.contains(&id)));
                 Ok(())
             })?;
             if is_there {
@@ -166,7 +166,7 @@ pub(super) fn flush(
         return Ok(Flushed::default());
     }
     let mut change = Change { flushed: Some(up_to), ..Change::default() };
-    let written = days.iter().try_for_each(|(day, rows)| {
+    let written = days.iter().try_for_each(|(day, rows)| -> Result<(), DeltaError> {
         change.added.push(write(counts, *day, rows, now_ms)?);
         Ok(())
     });
@@ -256,7 +256,8 @@ pub(super) fn combined(
     let best_of = |run: &Range<usize>| {
         let valid = run.clone().filter(|row| decisive.is_valid(*row));
         let is_better = |row: usize, best: usize| {
-            let order = compare.iter().fold(Ordering::Equal, |order, compare| order.then_with(|| compare(row, best)));
+            let order =
+                compare.iter().fold(Ordering::Equal, |order, compare| order.then_with(|| compare(row, best)));
             order == better
         };
         valid.reduce(|best, row| if is_better(row, best) { row } else { best }).unwrap_or(run.start) as u64

@@ -64,9 +64,8 @@ pub(super) fn missing(
     table.settle()?;
     let source = table.table.source();
     let mut missing = Missing { after: table.files().flushed, ..Missing::default() };
-    let is_missing = |record: &&Arc<BufferedRecord>| {
-        record.sequence > missing.after && record.sequence <= up_to
-    };
+    let is_missing =
+        |record: &&Arc<BufferedRecord>| record.sequence > missing.after && record.sequence <= up_to;
     for record in records.iter().filter(is_missing) {
         match record.batch(source) {
             Ok(Some(batch)) => {

@@ -52,6 +52,8 @@ const EVENTS: Layout = Layout {
         "service",
         "operation",
         "duration_us",
+        "quota_level",
+        "token_hash",
         "supersedes",
     ],
     unique: &[

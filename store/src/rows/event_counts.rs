@@ -15,7 +15,7 @@ pub const OLD_BUCKET_US: i64 = 3_600_000_000;
 pub const SHORT_BUCKETS_FOR_US: i64 = 2 * 86_400_000_000;
 
 /// The columns of a group that are names, in the order of [`EventCountRow::names`].
-pub const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 10] = [
     "service",
     "canonical",
     "operation",
@@ -33,7 +33,8 @@ pub const NAMES: [&str; 10] = [
 pub struct EventCountRow<'r> {
     /// The start of the bucket, in microseconds since 1970.
     pub bucket: i64,
-    /// The values of the columns [`NAMES`].
+    /// The names of the group: service, canonical code, operation, category, dialect, template, kind, fault, version and
+    /// environment.
     pub names: [Option<&'r str>; NAMES.len()],
     /// The fingerprint of the group.
     pub fingerprint: u64,

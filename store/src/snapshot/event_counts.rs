@@ -30,14 +30,20 @@ impl Snapshot {
         // A server counts again what is missing when it starts. Without one, nobody has, and the WAL may be gone.
         let is_lost = horizon.flushed[Table::EventCounts as usize] == 0;
         if is_lost && snapshot.files.flushed < files.flushed {
-            tracing::warn!("event_counts is behind events, so all events are counted; `faultline serve` repairs it");
+            tracing::warn!(
+                "event_counts is behind events, so all events are counted; `faultline serve` repairs it"
+            );
             stored.count_all(&|_| true, &mut |_, rows| {
                 snapshot.counted.push(rows);
                 Ok(())
             })?;
             snapshot.flushed = files.flushed;
-            snapshot.files =
-                Arc::new(Files { table: Table::EventCounts, version: 0, flushed: files.flushed, files: Vec::new() });
+            snapshot.files = Arc::new(Files {
+                table: Table::EventCounts,
+                version: 0,
+                flushed: files.flushed,
+                files: Vec::new(),
+            });
         }
         let log = snapshot.log.take();
         let (flushed, visible) = (snapshot.flushed, snapshot.visible);

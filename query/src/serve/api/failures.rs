@@ -109,9 +109,8 @@ mod tests {
 
     fn sources(from: &str, to: &str, now: i64, precision: Precision) -> (usize, usize) {
         let range = TimeRange::resolve(Some(from), Some(to), 120, now).unwrap();
-        let statement = Statement::build(|binder| {
-            failures(binder, &range, &[(range.from, range.to)], "", precision)
-        });
+        let statement =
+            Statement::build(|binder| failures(binder, &range, &[(range.from, range.to)], "", precision));
         let count = |column: &str| statement.sql.matches(&format!("{column} >= ")).count();
         (count("bucket"), count("time"))
     }

@@ -19,17 +19,6 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows(HashMap<String, u64>);
 
-/// The days that were counted again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Recounted {
-    /// The number of days.
-    pub(crate) days: u64,
-    /// The number of files that their counts were in.
-    pub(crate) removed: u64,
-    /// The number of rows of `events` that were counted.
-    pub(crate) rows: u64,
-}
-
 /// Makes the counts agree with the events. Nothing may be flushed meanwhile.
 ///
 /// If `event_counts` is ahead, the newest commit of `events` was set aside, and its rows come back from the WAL: then
@@ -39,14 +28,14 @@ pub(in crate::delta) fn restore(
     events: &StoredTable,
     known: &mut CountedRows,
     now_ms: i64,
-) -> Result<Recounted, DeltaError> {
+) -> Result<(), DeltaError> {
     let (of_counts, of_events) = (counts.files(), events.files());
     if of_counts.flushed > of_events.flushed {
-        return Ok(Recounted::default());
+        return Ok(());
     }
     let days = differing_days(counts, &of_counts, &of_events, known);
     if days.is_empty() {
-        return Ok(Recounted::default());
+        return Ok(());
     }
     let stored = StoredEvents { disk: &*events.disk, root: &events.root, files: &of_events };
     let mut change = Change {
@@ -64,21 +53,16 @@ pub(in crate::delta) fn restore(
         return Err(error);
     }
     counts.commit(&change, now_ms)?;
-    let rows = of_events.files.iter().filter(|file| days.contains(&file.day));
-    let recounted = Recounted {
-        days: days.len() as u64,
-        removed: change.removed.len() as u64,
-        rows: rows.map(|file| file.statistics.num_records).sum(),
-    };
+    let of_days = of_events.files.iter().filter(|file| days.contains(&file.day));
     tracing::info!(
         table = counts.table.name(),
-        days = recounted.days,
+        days = days.len(),
         first_day = days.first().copied().map(date_of),
         last_day = days.last().copied().map(date_of),
-        events = recounted.rows,
+        events = of_days.map(|file| file.statistics.num_records).sum::<u64>(),
         "counted again, because the counts did not agree with the events"
     );
-    Ok(recounted)
+    Ok(())
 }
 
 /// Returns the time at which the newest rows of a day were stored.
@@ -125,7 +109,8 @@ fn reports(counts: &StoredTable, file: &Arc<DataFile>) -> Result<u64, DeltaError
     let mut sum = 0_i64;
     for batch in opened.rows(Some(&["reports"]))? {
         let batch = batch?;
-        let reports = batch.column_by_name("reports").and_then(|column| column.as_primitive_opt::<Int64Type>());
+        let reports =
+            batch.column_by_name("reports").and_then(|column| column.as_primitive_opt::<Int64Type>());
         sum += reports.map_or(0, |reports| reports.values().iter().sum());
     }
     Ok(sum.unsigned_abs())

@@ -125,7 +125,7 @@ impl EventCounter {
 
     /// Returns the counts of each day in the order of the table, the oldest day first.
     pub(crate) fn finish(self) -> Result<Vec<(i32, RecordBatch)>, ArrowError> {
-        let Self { names, counts, .. } = self;
+        let Self { names, mut counts, .. } = self;
         let ranks = names.each_ref().map(Names::ranks);
         let rank = |key: &Key, name: usize| ranks[name][key.names[name] as usize];
         // The names before and after the fingerprint and the flag, in the sort order of the table.
@@ -135,7 +135,6 @@ impl EventCounter {
             let after: [u32; 3] = std::array::from_fn(|name| rank(key, 7 + name));
             (day_of(key.bucket), before, key.fingerprint, between, key.hidden, after, key.bucket)
         };
-        let mut counts = counts;
         counts.sort_by_cached_key(order);
         let mut days = Vec::new();
         let mut builder = EventCountRows::default();
