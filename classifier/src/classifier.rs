@@ -206,7 +206,7 @@ fn search_line<S: Sink>(
 /// Returns true for a line such as `[INFO] started`, which starts like a JSON array and is none.
 fn is_bracketed_text(record: &[u8]) -> bool {
     let rest = record.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
-    rest.and_then(<[u8]>::first).is_some_and(|first| first.is_ascii_uppercase())
+    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_uppercase)
 }
 
 /// Strips the byte-order mark and surrounding white space.

@@ -228,8 +228,10 @@ mod tests {
         assert!(tracker.get(key(1)).is_none() && tracker.get(key(2)).is_some());
     }
 
-    /// Returns the operations of all entries, and the order of their eviction.
-    fn contents(tracker: &RequestTracker) -> (Vec<(i64, String)>, Vec<(TrackedKey, u64)>) {
+    /// The operations of all entries, and the order of their eviction.
+    type Contents = (Vec<(i64, String)>, Vec<(TrackedKey, u64)>);
+
+    fn contents(tracker: &RequestTracker) -> Contents {
         let operation =
             |id| tracker.get(key(id)).and_then(|call| call.operation.as_deref().map(str::to_owned));
         let entries = (0..20).filter_map(|id| Some((id, operation(id)?))).collect();

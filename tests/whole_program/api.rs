@@ -81,7 +81,7 @@ fn the_numbers_equal_those_of_the_metrics() {
     assert_eq!(counted(&totals["hidden_calls"]), sum(requests, &["outcome=\"hidden\""]));
     let all = sum(requests, &[]) - sum(requests, &["outcome=\"pending\""]);
     assert_eq!(counted(&totals["calls"]), all);
-    let failed = sum(requests, &["outcome=\"hidden\""]) + sum(requests, &["outcome=\"error\""]);
+    let failed = sum(requests, &["outcome=\"hidden\""]) + sum(requests, &["outcome=\"failed\""]);
     assert_eq!(counted(&totals["failed_calls"]), failed, "{metrics}");
     let services = get(&server, "services?from=2026-11-01T00:00:00Z&to=2026-11-20T00:00:00Z");
     for service in ["walls", "floors"] {

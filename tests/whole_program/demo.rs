@@ -152,12 +152,15 @@ fn the_same_seed_gives_the_same_data() {
     assert_ne!(first.1, other.1);
 }
 
-/// Returns an event without what depends on when it was stored.
+/// Returns an event without what depends on when it was stored and in which directory: the key of token hashes is random.
 fn without_identity(mut event: Value) -> String {
-    for column in ["event_id", "ingested_at", "supersedes", "duplicate_of"] {
+    for column in ["event_id", "ingested_at", "supersedes", "duplicate_of", "token_hash"] {
         event.as_object_mut().expect("an object").remove(column);
     }
-    event.to_string()
+    let text = event.to_string();
+    let mut parts = text.split("[token:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "[token" + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
 }
 
 /// Scenario: `--story incident`, from which the first steps are seen.

@@ -88,26 +88,38 @@ impl ValueReader {
             AnyValue::Double(value) => Value::Double(value),
             AnyValue::Bytes(Cow::Borrowed(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => Value::Text(Cow::Borrowed(text)),
-                Err(_) => self.json(|_, out| Ok::<_, N::Error>(out.bytes(bytes)))?,
+                Err(_) => self.base64(bytes),
             },
             AnyValue::Bytes(Cow::Owned(bytes)) => match String::from_utf8(bytes) {
                 Ok(text) => Value::Text(Cow::Owned(text)),
-                Err(error) => self.json(|_, out| Ok::<_, N::Error>(out.bytes(error.as_bytes())))?,
+                Err(error) => self.base64(error.as_bytes()),
             },
             AnyValue::List(list) => self.json(|depth, out| write(AnyValue::List(list), depth, out))?,
             AnyValue::Map(map) => self.json(|depth, out| write(AnyValue::Map(map), depth, out))?,
         })
     }
 
-    /// Writes JSON within the budget, which becomes smaller by it.
+    /// Writes bytes that are no text as a JSON string in base64.
+    fn base64<'a>(&mut self, bytes: &[u8]) -> Value<'a> {
+        let mut out = BoundedJsonWriter::new(self.budget);
+        out.bytes(bytes);
+        self.spend(out)
+    }
+
+    /// Writes JSON within the budget.
     fn json<'a, E>(
         &mut self,
         write: impl FnOnce(usize, &mut BoundedJsonWriter) -> Result<(), E>,
     ) -> Result<Value<'a>, E> {
         let mut out = BoundedJsonWriter::new(self.budget);
         write(self.depth, &mut out)?;
+        Ok(self.spend(out))
+    }
+
+    /// Takes what was written off the budget.
+    fn spend<'a>(&mut self, out: BoundedJsonWriter) -> Value<'a> {
         self.budget = self.budget.saturating_sub(out.text.len());
-        Ok(Value::Json(Cow::Owned(out.text)))
+        Value::Json(Cow::Owned(out.text))
     }
 }
 

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::cast::{as_int64_array, as_string_array};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, Signature, TypeSignature, Volatility};
+use datafusion::logical_expr::{ColumnarValue, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,10 @@ pub(super) async fn register(context: &SessionContext) -> Result<()> {
     ];
     for (name, item, signature) in functions {
         let state = ItemDescriptions { item, descriptions: Arc::clone(&descriptions) };
-        context.register_udf(Udf::new(name, signature, DataType::Utf8, state, describe).build());
+        let function = Udf::new(name, signature, DataType::Utf8, state, |described, args| {
+            describe(described, &args.args)
+        });
+        context.register_udf(function.build());
     }
     Ok(())
 }
@@ -71,8 +74,8 @@ struct ItemDescriptions {
     descriptions: Arc<Descriptions>,
 }
 
-fn describe(described: &ItemDescriptions, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+fn describe(described: &ItemDescriptions, args: &[ColumnarValue]) -> Result<ColumnarValue> {
+    let arrays = ColumnarValue::values_to_arrays(args)?;
     let tables = numbers(&arrays[0])?;
     let columns = if described.item == DescribedItem::Column { Some(numbers(&arrays[1])?) } else { None };
     let descriptions = |row: usize| {
@@ -81,7 +84,7 @@ fn describe(described: &ItemDescriptions, args: ScalarFunctionArgs) -> Result<Co
         described.descriptions.get(&(tables.value(row), column)).filter(|_| !is_null)
     };
     let descriptions: StringArray = (0..tables.len()).map(descriptions).collect();
-    if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
+    if args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
         return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&descriptions, 0)?));
     }
     Ok(ColumnarValue::Array(Arc::new(descriptions)))
