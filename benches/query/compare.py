@@ -1,6 +1,7 @@
 """Asks `faultline serve`, DuckDB and chdb the questions of queries.toml over the same files, in turn, and compares.
 
 compare.py FAULTLINE DATA_DIR [ROUNDS]: prints a Markdown table of median times and ratios; fails when answers differ.
+Questions that `event_counts` can answer are asked there, too.
 """
 
 import datetime
@@ -113,7 +114,7 @@ def main(binary, data, rounds=ROUNDS):
     files = sorted(glob.glob(f"{data}/tables/events/date=*/*.parquet"))
     ours = Faultline(binary, data)
     try:
-        compare([ours, DuckDB(files), ClickHouse(data)], files, rounds)
+        compare([ours, DuckDB(files), ClickHouse(data)], data, files, rounds)
     finally:
         ours.end()
 
@@ -138,12 +139,16 @@ def fill(sql, words):
     return sql
 
 
-def compare(systems, files, rounds):
+def compare(systems, data, files, rounds):
     words, total = placeholders(systems[0])
     size = sum(os.path.getsize(file) for file in files)
     print(f"{total} events in {len(files)} files of {size / 1e6:.0f} MB; {rounds} rounds; medians in milliseconds\n")
-    print("| question | rows | ours | DuckDB | chdb | ours/DuckDB | ours/chdb |")
-    print("|---|---|---|---|---|---|---|")
+    counted = sorted(glob.glob(f"{data}/tables/event_counts/date=*/*.parquet"))
+    size = sum(os.path.getsize(file) for file in counted)
+    rows = systems[0].ask("SELECT count(*) AS n FROM event_counts").to_pylist()[0]["n"]
+    print(f"event_counts: {rows} rows in {len(counted)} files of {size / 1e6:.1f} MB\n")
+    print("| question | rows | ours | ours, counts | DuckDB | chdb | ours/DuckDB | ours/chdb | counts/DuckDB |")
+    print("|---|---|---|---|---|---|---|---|---|")
     ratios = {1: [], 2: []}
     only = os.environ.get("ONLY", "")
     for question in tomllib.loads((HERE / "queries.toml").read_text())["query"]:
@@ -155,7 +160,15 @@ def compare(systems, files, rounds):
         for system, answer in zip(systems[1:], answers[1:]):
             check(f"{question['name']} ({system.name})", answers[0], answer, question.get("near"))
         times = [[], [], []]
+        counts = fill(question.get("counts", ""), words)
+        from_counts = []
+        if counts:
+            check(f"{question['name']} (counts)", answers[0], values(systems[0].ask(counts)), None)
         for _ in range(rounds):
+            if counts:
+                began = time.perf_counter()
+                systems[0].ask(counts)
+                from_counts.append((time.perf_counter() - began) * 1e3)
             for system, text, taken in zip(systems, texts, times):
                 began = time.perf_counter()
                 system.ask(text)
@@ -163,12 +176,15 @@ def compare(systems, files, rounds):
         median = [statistics.median(taken) for taken in times]
         for other in ratios:
             ratios[other].append(median[0] / median[other])
+        counted = [statistics.median(from_counts)] if from_counts else []
+        took = "".join(f"{median:.1f}" for median in counted)
+        ratio = "".join(f"{took / median[1]:.2f}" for took in counted)
         print(
-            f"| {question['name']} | {len(answers[0])} | {median[0]:.1f} | {median[1]:.1f} | {median[2]:.1f} "
-            f"| {median[0] / median[1]:.2f} | {median[0] / median[2]:.2f} |", flush=True,
+            f"| {question['name']} | {len(answers[0])} | {median[0]:.1f} | {took} | {median[1]:.1f} | {median[2]:.1f} "
+            f"| {median[0] / median[1]:.2f} | {median[0] / median[2]:.2f} | {ratio} |", flush=True,
         )
     means = [statistics.geometric_mean(ratios[other]) for other in ratios]
-    print(f"| **geometric mean** | | | | | **{means[0]:.2f}** | **{means[1]:.2f}** |")
+    print(f"| **geometric mean** | | | | | | **{means[0]:.2f}** | **{means[1]:.2f}** | |")
 
 
 if __name__ == "__main__":

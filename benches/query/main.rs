@@ -67,7 +67,8 @@ fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// Makes two weeks of traffic in chronological order, and flushes and merges it on the way.
+/// Makes two weeks of traffic in chronological order, and flushes and merges it on the way, as a server does that
+/// receives it when it happens.
 fn make(data: &Path, events: u64) -> anyhow::Result<()> {
     let (directory, _lock) = DataDirectory::claim(data)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -81,11 +82,13 @@ fn make(data: &Path, events: u64) -> anyhow::Result<()> {
         maker.piece(traffic, wanted)?;
         if maker.bytes > CHUNK || piece + 1 == pieces {
             let records = maker.take();
-            delta.flush(&records, records[records.len() - 1].sequence, now_us())?;
-            delta.maintain(Table::Events, MaintenanceMode::Full, now_us())?;
+            let now = start + PIECE;
+            delta.flush(&records, records[records.len() - 1].sequence, now)?;
+            for table in [Table::Events, Table::EventCounts] {
+                while delta.maintain(table, MaintenanceMode::Full, now)?.merged > 0 {}
+            }
         }
     }
-    while delta.maintain(Table::Events, MaintenanceMode::Full, now_us())?.merged > 0 {}
     Ok(())
 }
 

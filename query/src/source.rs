@@ -28,6 +28,10 @@ impl Source {
     /// Takes a snapshot of a table as it is now, limited to the data within the horizon. It blocks.
     pub(crate) fn snapshot(&self, table: Table, horizon: &Horizon) -> Result<Snapshot, SnapshotError> {
         let reader = &self.readers[table as usize];
+        if table == Table::EventCounts {
+            let readers = (reader, &self.readers[table.source() as usize]);
+            return Snapshot::of_event_counts(&self.disk, &self.directory, readers, horizon);
+        }
         Snapshot::read_within(table, &self.disk, &self.directory, reader, horizon)
     }
 

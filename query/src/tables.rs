@@ -25,7 +25,7 @@ use store::{TABLES, Table};
 use url::Url;
 
 /// The stored tables that can be queried.
-pub const STORED_TABLES: [Table; 3] = [Table::Events, Table::Traffic, Table::Rejects];
+pub const STORED_TABLES: [Table; 4] = [Table::Events, Table::EventCounts, Table::Traffic, Table::Rejects];
 
 /// The size of the cache for the footers of Parquet files, in each worker process. It holds those of a few hundred
 /// files.

@@ -37,6 +37,7 @@ macro_rules! views {
 pub const ALL: &[View] = &views![
     "errors",
     "warnings",
+    "error_counts",
     "error_groups",
     "calls",
     "error_rates",
@@ -63,7 +64,7 @@ impl View {
     pub fn about_column(&self, column: &str) -> Option<&'static str> {
         let comments = self.text.lines().map_while(|line| line.strip_prefix("-- ")).skip(1);
         let own = comments.filter_map(|line| line.split_once(": ")).find(|(name, _)| *name == column);
-        let stored = [Table::Events, Table::Traffic].into_iter().flat_map(Table::columns);
+        let stored = [Table::Events, Table::EventCounts, Table::Traffic].into_iter().flat_map(Table::columns);
         let stored = stored.filter(|known| known.name == column).map(|known| known.about);
         let day = (column == PARTITION).then_some(DATE_COLUMN_ABOUT);
         own.map(|(_, about)| about).or_else(|| stored.into_iter().next()).or(day)

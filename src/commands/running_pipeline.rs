@@ -28,7 +28,7 @@ const RESPONSE_RETENTION: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 fn table_options(storage: &StorageArgs) -> DeltaOptions {
     let answers = Retention { age: Some(RESPONSE_RETENTION), bytes: None };
     let retention = Table::ALL.map(|table| match table {
-        Table::Events => storage.keep_events,
+        Table::Events | Table::EventCounts => storage.keep_events,
         Table::Traffic => storage.keep_traffic,
         Table::Rejects => storage.keep_rejects,
         Table::Requests => answers,

@@ -16,6 +16,7 @@ pub(crate) mod backup;
 pub(crate) mod check;
 mod checkpoint;
 mod compact;
+pub(crate) mod event_counts;
 pub mod files;
 mod flush;
 pub mod layout;
@@ -49,6 +50,7 @@ use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use deltalake_core::{DeltaTable, DeltaTableError};
+use event_counts::agreement::{self, CountedRows};
 use files::{DataFile, Files};
 use parquet::errors::ParquetError;
 use parquet_file::{OpenFile, path_of};
@@ -56,8 +58,8 @@ use std::cmp::Reverse;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use table::StoredTable;
 use tokio::runtime::Runtime;
@@ -114,6 +116,8 @@ pub struct DeltaTables {
     flushed: AtomicU64,
     /// The damaged files that were set aside when the tables were opened.
     set_aside: Vec<String>,
+    /// What is known of the counts of events. It is locked while events are flushed or counted again.
+    counted: Mutex<CountedRows>,
     /// The runtime, which is dropped last because the tables use it.
     _runtime: Runtime,
 }
@@ -132,10 +136,29 @@ impl DeltaTables {
             let (root, aside) = (folder.join(TABLES).join(table.name()), folder.join(SET_ASIDE));
             let examined =
                 recovery::Examined { disk: &**disk, table, root: &root, set_aside: &aside, now_ms };
-            set_aside.extend(examined.look_through()?);
+            match examined.look_through() {
+                Err(DeltaError::Damaged { why, .. }) if table.is_derived() => {
+                    set_aside.extend(examined.set_all_aside(&why)?);
+                }
+                found => set_aside.extend(found?),
+            }
             tables.push(StoredTable::open(table, Arc::clone(disk), &root, runtime.handle().clone())?);
         }
-        Ok(Self { tables, options, flushed: AtomicU64::new(0), set_aside, _runtime: runtime })
+        let (flushed, counted) = (AtomicU64::new(0), Mutex::default());
+        let delta = Self { tables, options, flushed, set_aside, counted, _runtime: runtime };
+        delta.restore_counts(now_ms)?;
+        Ok(delta)
+    }
+
+    /// Counts the events of the days again whose counts do not agree with them.
+    fn restore_counts(&self, now_ms: i64) -> Result<(), DeltaError> {
+        let (counts, events) = (self.stored(Table::EventCounts), self.stored(Table::Events));
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        agreement::restore(counts, events, &mut counted, now_ms)
+    }
+
+    fn stored(&self, table: Table) -> &StoredTable {
+        &self.tables[table as usize]
     }
 
     /// Returns the files of a table without changing anything on disk. A table that does not exist has no files.
@@ -196,7 +219,7 @@ impl DeltaTables {
     #[must_use]
     pub fn lacks(&self, record: &BufferedRecord) -> bool {
         let lacks = |table: &StoredTable| {
-            record.rows[table.table as usize] > 0 && record.sequence > table.files().flushed
+            record.rows[table.table.source() as usize] > 0 && record.sequence > table.files().flushed
         };
         self.tables.iter().any(lacks)
     }
@@ -243,12 +266,33 @@ impl DeltaTables {
         up_to: u64,
         now_us: i64,
     ) -> Result<Flushed, DeltaError> {
+        let _counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ms = now_us / 1000;
         let mut flushed = Flushed::default();
-        for table in &self.tables {
-            flushed += flush::flush(table, records, up_to, now_us / 1000)?;
+        for table in self.tables.iter().filter(|table| !table.table.is_derived()) {
+            let missing = flush::missing(table, records, up_to)?;
+            flushed += flush::flush(table, records, &missing, up_to, now_ms)?;
+            if table.table == Table::Events {
+                flushed += self.flush_counts(records, missing, up_to, now_ms)?;
+            }
         }
         self.flushed.fetch_max(up_to, Ordering::Release);
         Ok(flushed)
+    }
+
+    /// Flushes the counts of events, which are in their table already. `missing` are the rows that `events` lacked.
+    fn flush_counts(
+        &self,
+        records: &[Arc<BufferedRecord>],
+        missing: flush::Missing,
+        up_to: u64,
+        now_ms: i64,
+    ) -> Result<Flushed, DeltaError> {
+        let (counts, events) = (self.stored(Table::EventCounts), self.stored(Table::Events));
+        counts.settle()?;
+        let lacks_the_same = counts.files().flushed == missing.after;
+        let missing = if lacks_the_same { missing } else { flush::missing(counts, records, up_to)? };
+        event_counts::flush(counts, events, &missing.batches, up_to, now_ms)
     }
 
     /// Prepares for the release of the WAL up to a sequence. If the newest rows of a table would then no longer be in
@@ -269,8 +313,13 @@ impl DeltaTables {
     /// Returns the error of the step that failed. Every step is either complete or has changed nothing.
     pub fn maintain(&self, table: Table, mode: MaintenanceMode, now_us: i64) -> Result<Kept, DeltaError> {
         let DeltaOptions { retention, grace, .. } = &self.options;
-        let retention = retention[table as usize];
-        maintenance::round(&self.tables[table as usize], mode, retention, *grace, now_us)
+        // The counts of events leave with the events.
+        let retention = if table.is_derived() { Retention::default() } else { retention[table as usize] };
+        let is_level = self.files(table).flushed == self.files(table.source()).flushed;
+        if table == Table::EventCounts && mode == MaintenanceMode::Full && is_level {
+            self.restore_counts(now_us / 1000)?;
+        }
+        maintenance::round(self.stored(table), mode, retention, *grace, now_us)
     }
 }
 

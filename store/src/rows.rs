@@ -7,12 +7,14 @@
 //! Invariant: rows are appended as a whole, so all columns of a table have the same length.
 
 pub mod column;
+pub(crate) mod event_counts;
 mod events;
 mod name;
 mod rejects;
 mod requests;
 mod traffic;
 
+pub use event_counts::{BUCKET_US, EventCountRow, EventCountRows, OLD_BUCKET_US, SHORT_BUCKETS_FOR_US};
 pub use events::{EventRow, EventRows, Relation};
 pub use rejects::{Reject, RejectRows};
 pub(crate) use requests::without_call_identities;

@@ -2,7 +2,7 @@
 //!
 //! The columns are declared in `rows/`, one list for each table; everything here is derived from those lists.
 
-use crate::rows::{EventRows, RejectRows, RequestRows, TrafficRows};
+use crate::rows::{EventCountRows, EventRows, RejectRows, RequestRows, TrafficRows};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::{Arc, LazyLock};
 
@@ -36,11 +36,29 @@ pub enum Table {
     /// The state that requests leave besides their rows: responses to requests with an `Idempotency-Key`, read
     /// positions and identities. It cannot be queried.
     Requests,
+    /// The numbers of events by time and group. They are derived from `events` and are not in the WAL.
+    EventCounts,
 }
 
 impl Table {
-    /// All tables. The index of a table is its number in the WAL.
-    pub const ALL: [Self; 4] = [Self::Events, Self::Traffic, Self::Rejects, Self::Requests];
+    /// All tables. The index of a table is its number in the WAL. A derived table comes after its source.
+    pub const ALL: [Self; 5] =
+        [Self::Events, Self::Traffic, Self::Rejects, Self::Requests, Self::EventCounts];
+
+    /// Returns the table whose rows in the WAL this table is made of: the table itself, unless it is derived.
+    #[must_use]
+    pub const fn source(self) -> Self {
+        match self {
+            Self::EventCounts => Self::Events,
+            Self::Events | Self::Traffic | Self::Rejects | Self::Requests => self,
+        }
+    }
+
+    /// Returns true if the table is derived from another one.
+    #[must_use]
+    pub const fn is_derived(self) -> bool {
+        self as usize != self.source() as usize
+    }
 
     /// Returns the name, as in SQL.
     #[must_use]
@@ -50,6 +68,7 @@ impl Table {
             Self::Traffic => "traffic",
             Self::Rejects => "rejects",
             Self::Requests => "requests",
+            Self::EventCounts => "event_counts",
         }
     }
 
@@ -63,6 +82,7 @@ impl Table {
             Self::Requests => {
                 "Responses to requests with an Idempotency-Key, read positions and identities; internal"
             }
+            Self::EventCounts => "The number of events by time, group, version and environment",
         }
     }
 
@@ -74,13 +94,15 @@ impl Table {
             Self::Traffic => TrafficRows::COLUMNS,
             Self::Rejects => RejectRows::COLUMNS,
             Self::Requests => RequestRows::COLUMNS,
+            Self::EventCounts => EventCountRows::COLUMNS,
         }
     }
 
     /// Returns the Arrow schema of the table, as the WAL and the buffer hold it.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| Table::ALL.map(of_columns));
+        static SCHEMAS: LazyLock<[SchemaRef; Table::ALL.len()]> =
+            LazyLock::new(|| Table::ALL.map(of_columns));
         Arc::clone(&SCHEMAS[self as usize])
     }
 }

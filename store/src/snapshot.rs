@@ -20,6 +20,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+mod event_counts;
+
 /// The reason why a table cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
@@ -45,6 +47,8 @@ pub struct Snapshot {
     log: Option<WalView>,
     /// The newest visible sequence of the WAL. Later records are not acknowledged yet, and are not read.
     visible: u64,
+    /// The rows of a derived table that are in no file of it.
+    counted: Vec<RecordBatch>,
 }
 
 /// The limit up to which a reader in another process may read the WAL. The process that writes the WAL determines it
@@ -94,7 +98,8 @@ impl Snapshot {
         Self::read_within(table, disk, directory, &reader, &Horizon::ALL)
     }
 
-    /// Takes a snapshot of a table that another process writes, as far as that process has acknowledged it.
+    /// Takes a snapshot of a table that another process writes, as far as that process has acknowledged it. That of
+    /// `event_counts` is taken by [`Snapshot::of_event_counts`].
     ///
     /// # Errors
     /// Fails when the WAL or the table cannot be read.
@@ -115,7 +120,7 @@ impl Snapshot {
         let flushed = files.flushed.max(flushed);
         let log = log.filter(|_| horizon.visible > flushed);
         let (disk, visible) = (Arc::clone(disk), horizon.visible);
-        Ok(Self { table, disk, root, files, flushed, log, visible })
+        Ok(Self { table, disk, root, files, flushed, log, visible, counted: Vec::new() })
     }
 
     /// Returns the path of a file of the table.
@@ -127,7 +132,7 @@ impl Snapshot {
     /// Returns true if there may be rows that are in no file yet.
     #[must_use]
     pub fn has_unflushed(&self) -> bool {
-        self.log.is_some()
+        self.log.is_some() || !self.counted.is_empty()
     }
 
     /// Passes on the rows of one file, with all columns or those that are named.
@@ -154,12 +159,16 @@ impl Snapshot {
         self.read_unflushed_after(0, &mut |_, batch| visit(batch))
     }
 
-    /// Like `read_unflushed`, for the rows after a record of the WAL. Each batch comes with the sequence of its record.
+    /// Like `read_unflushed`, for the rows after a record of the WAL. Each batch comes with the sequence of its record,
+    /// or with its number if the table is derived.
     pub fn read_unflushed_after(
         &self,
         after: u64,
         visit: &mut dyn FnMut(u64, RecordBatch) -> ControlFlow<()>,
     ) -> Unflushed {
+        if self.table.is_derived() {
+            return self.read_counted_after(after, visit);
+        }
         let mut found = Unflushed::default();
         if let Some(log) = &self.log {
             let mut decoders = Decoders::default();

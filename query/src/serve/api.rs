@@ -14,6 +14,7 @@ mod confirmations;
 mod event;
 mod events;
 mod facets;
+mod failures;
 mod group;
 mod groups;
 mod ingest;

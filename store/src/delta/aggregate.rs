@@ -1,8 +1,9 @@
-//! Combines rows that agree in all columns except their numbers, by adding these up.
+//! Combines rows that agree in all columns of the sort order, by adding up their numbers.
 //!
 //! Traffic arrives as partial sums, a few for each WAL record. In a sorted table, rows that can be combined are
 //! adjacent.
 
+use super::event_counts::combined;
 use super::layout::Layout;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
 use arrow::compute::take;
@@ -30,6 +31,9 @@ pub(super) fn added_up(layout: &Layout, batch: &RecordBatch) -> Result<RecordBat
     let column = |(place, column): (usize, &ArrayRef)| {
         if layout.order.contains(&schema.field(place).name().as_str()) {
             return take(column, &firsts, None);
+        }
+        if let Some(values) = combined(batch, schema.field(place).name(), &runs)? {
+            return Ok(values);
         }
         let numbers = column.as_primitive_opt::<Int64Type>();
         let numbers = numbers.ok_or_else(|| {

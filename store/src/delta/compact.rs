@@ -10,7 +10,7 @@ use super::DeltaError;
 use super::files::{DataFile, Files};
 use super::parquet_file::{FileTarget, FileWriter, OpenFile, Texts, path_of};
 use super::table::{Change, StoredTable};
-use super::{layout, merge};
+use super::{event_counts, layout, merge};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,14 +23,26 @@ const SIZES: [u64; 2] = [4 << 20, LARGE_BYTES];
 /// The time after which a day is settled if nothing was added to it.
 const SETTLED_MS: i64 = 60 * 60 * 1000;
 
+/// The files to be merged into one.
+#[derive(Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) files: Vec<Arc<DataFile>>,
+    /// True if they are counts whose buckets become longer.
+    pub(super) into_long_buckets: bool,
+}
+
 /// Returns the next files to be merged, if there are any.
-pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
+pub(super) fn plan(files: &Files, now_ms: i64) -> Option<Plan> {
+    if let Some(files) = event_counts::old_day(files, now_ms) {
+        return Some(Plan { files, into_long_buckets: true });
+    }
     let mut days: BTreeMap<i32, Vec<&Arc<DataFile>>> = BTreeMap::new();
     for file in files.files.iter().filter(|file| file.bytes < LARGE_BYTES) {
         days.entry(file.day).or_default().push(file);
     }
     let time = layout::of(files.table).time;
-    days.into_values().find_map(|day| plan_of_day(day, time, now_ms))
+    let files = days.into_values().find_map(|day| plan_of_day(day, time, now_ms))?;
+    Some(Plan { files, into_long_buckets: false })
 }
 
 fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<Vec<Arc<DataFile>>> {
@@ -50,11 +62,8 @@ fn plan_of_day(mut day: Vec<&Arc<DataFile>>, time: &str, now_ms: i64) -> Option<
 }
 
 /// Merges files of one day into one, and returns the new file.
-pub(super) fn compact(
-    table: &StoredTable,
-    files: Vec<Arc<DataFile>>,
-    now_ms: i64,
-) -> Result<DataFile, DeltaError> {
+pub(super) fn compact(table: &StoredTable, plan: Plan, now_ms: i64) -> Result<DataFile, DeltaError> {
+    let Plan { files, into_long_buckets } = plan;
     let Some(first) = files.first() else {
         return Err(DeltaError::Disk(std::io::ErrorKind::NotFound.into()));
     };
@@ -63,7 +72,7 @@ pub(super) fn compact(
         root: &table.root,
         table: table.table,
         day: first.day,
-        origin: "merged",
+        origin: if into_long_buckets { event_counts::OLD_ORIGIN } else { "merged" },
     };
     let opened = files
         .iter()
@@ -72,7 +81,7 @@ pub(super) fn compact(
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut into = FileWriter::create(target, &merge::schema(table.table))?;
-    merge::merged(table.table, opened, &mut |rows| into.write(rows))?;
+    merge::merged(table.table, opened, into_long_buckets, &mut |rows| into.write(rows))?;
     // The new file is as old as the newest of the merged files, so that merging does not extend the retention.
     let stored_at = files.iter().map(|file| file.written_at).max().unwrap_or(now_ms);
     let merged = into.finish(stored_at)?;

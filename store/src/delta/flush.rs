@@ -11,6 +11,7 @@ use super::{DeltaError, schema_evolution};
 use crate::hot::BufferedRecord;
 use crate::rows::without_call_identities;
 use crate::schema::Table;
+use arrow::array::RecordBatch;
 use std::sync::Arc;
 
 /// The average row size above which the number of rows that are copied at once is limited. Sorting copies rows.
@@ -43,36 +44,60 @@ impl std::ops::AddAssign for Flushed {
     }
 }
 
-/// Flushes the rows of one table from records, which are all records of the WAL after its watermark and up to `up_to`.
-pub(super) fn flush(
+/// The rows that a table lacks of some records.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    /// The watermark of the table.
+    pub(super) after: u64,
+    /// The rows of its source.
+    pub(super) batches: Vec<RecordBatch>,
+    /// The number of records that could not be decoded.
+    unreadable: u64,
+}
+
+/// Decodes the rows that a table lacks. The records are all records of the WAL after its watermark and up to `up_to`.
+pub(super) fn missing(
     table: &StoredTable,
     records: &[Arc<BufferedRecord>],
     up_to: u64,
-    now_ms: i64,
-) -> Result<Flushed, DeltaError> {
+) -> Result<Missing, DeltaError> {
     table.settle()?;
-    let after = table.files().flushed;
-    let mut flushed = Flushed::default();
-    let mut batches = Vec::new();
-    for record in records.iter().filter(|record| record.sequence > after && record.sequence <= up_to) {
-        match record.batch(table.table) {
+    let source = table.table.source();
+    let mut missing = Missing { after: table.files().flushed, ..Missing::default() };
+    let is_missing =
+        |record: &&Arc<BufferedRecord>| record.sequence > missing.after && record.sequence <= up_to;
+    for record in records.iter().filter(is_missing) {
+        match record.batch(source) {
             Ok(Some(batch)) => {
-                let batch = schema_evolution::adapted(batch, &table.table.schema())?;
-                let is_requests = table.table == Table::Requests;
-                batches.push(if is_requests { without_call_identities(&batch)? } else { batch });
+                let batch = schema_evolution::adapted(batch, &source.schema())?;
+                let is_requests = source == Table::Requests;
+                missing.batches.push(if is_requests { without_call_identities(&batch)? } else { batch });
             }
             Ok(None) => {}
             Err(error) => {
                 tracing::error!(sequence = record.sequence, %error, "a record of the log cannot be understood");
-                flushed.unreadable += 1;
+                missing.unreadable += 1;
             }
         }
     }
-    flushed.rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+    Ok(missing)
+}
+
+/// Flushes the rows that a table lacks of some records, and commits them with the watermark `up_to`.
+pub(super) fn flush(
+    table: &StoredTable,
+    records: &[Arc<BufferedRecord>],
+    missing: &Missing,
+    up_to: u64,
+    now_ms: i64,
+) -> Result<Flushed, DeltaError> {
+    let Missing { batches, unreadable, .. } = missing;
+    let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+    let mut flushed = Flushed { rows, unreadable: *unreadable, ..Flushed::default() };
     if flushed.rows == 0 {
         return Ok(flushed);
     }
-    let sorted = Sorted::new(table.table, &batches)?;
+    let sorted = Sorted::new(table.table, batches)?;
     let mut change = Change { flushed: Some(up_to), ..Change::default() };
     if let Err(error) = write_all(table, &sorted, at_once(records), &mut change.added, now_ms) {
         table.discard(&change.added);

@@ -23,8 +23,8 @@ pub struct Layout {
     pub statistics: &'static [&'static str],
     /// The columns whose values rarely recur, so that a dictionary would not help.
     pub unique: &'static [&'static str],
-    /// True if numeric columns are added up in rows that agree in the whole sort order, which then names all other
-    /// columns.
+    /// True if rows that agree in the whole sort order are combined into one. Numbers are added up; the sort order names
+    /// all other columns, except those that `event_counts::combined` knows.
     pub sums: bool,
 }
 
@@ -36,6 +36,7 @@ pub const fn of(table: Table) -> &'static Layout {
         Table::Traffic => &TRAFFIC,
         Table::Rejects => &REJECTS,
         Table::Requests => &REQUESTS,
+        Table::EventCounts => &EVENT_COUNTS,
     }
 }
 
@@ -51,6 +52,8 @@ const EVENTS: Layout = Layout {
         "service",
         "operation",
         "duration_us",
+        "quota_level",
+        "token_hash",
         "supersedes",
     ],
     unique: &[
@@ -94,6 +97,30 @@ const REQUESTS: Layout = Layout {
     sums: false,
 };
 
+/// The bucket comes last, so that buckets can be made longer without sorting again.
+const EVENT_COUNTS: Layout = Layout {
+    time: "bucket",
+    order: &[
+        "service",
+        "canonical",
+        "operation",
+        "fingerprint",
+        "category",
+        "dialect",
+        "template",
+        "kind",
+        "hidden",
+        "fault",
+        "service_version",
+        "environment",
+        "bucket",
+    ],
+    blooms: &[],
+    statistics: &["bucket", "service", "canonical", "category", "operation", "kind"],
+    unique: &["newest_event_id"],
+    sums: true,
+};
+
 /// Returns the schema of a table's files: that of the WAL, with plain texts in place of dictionaries.
 #[must_use]
 pub fn file_schema(table: Table) -> SchemaRef {
@@ -130,6 +157,7 @@ fn decoded(data_type: &DataType) -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delta::event_counts::COMBINED;
 
     /// Every name in a layout must be a column, and the sort order of a summed table must leave only numbers.
     #[test]
@@ -143,7 +171,8 @@ mod tests {
             assert!(layout.order.contains(&layout.time), "{}", table.name());
             let rest = schema.fields().iter().filter(|field| !layout.order.contains(&field.name().as_str()));
             for field in rest.filter(|_| layout.sums) {
-                assert_eq!(field.data_type(), &DataType::Int64, "{}", field.name());
+                let is_combined = COMBINED.contains(&field.name().as_str());
+                assert!(is_combined || field.data_type() == &DataType::Int64, "{}", field.name());
             }
         }
     }

@@ -67,10 +67,10 @@ pub(super) fn round(
         kept.expired = expire(table, retention, now_us)?;
     }
     if mode != MaintenanceMode::CheckpointsOnly
-        && let Some(files) = compact::plan(&table.files(), now_ms)
+        && let Some(plan) = compact::plan(&table.files(), now_ms)
     {
-        kept.merged = files.len() as u64;
-        kept.merged_bytes = compact::compact(table, files, now_ms)?.bytes;
+        kept.merged = plan.files.len() as u64;
+        kept.merged_bytes = compact::compact(table, plan, now_ms)?.bytes;
         kept.merged_into = 1;
     }
     let leavers = if may_remove { vacuum::leavers(table, grace_ms, now_ms) } else { None };

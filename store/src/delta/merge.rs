@@ -6,7 +6,7 @@
 use super::aggregate::{added_up, order_of};
 use super::layout::{self, Layout};
 use super::parquet_file::OpenFile;
-use super::{DeltaError, schema_evolution};
+use super::{DeltaError, event_counts, schema_evolution};
 use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::compute::{concat_batches, interleave_record_batch};
@@ -18,15 +18,22 @@ use std::sync::Arc;
 /// The number of rows that are passed on at once.
 const BATCH_ROWS: usize = 4096;
 
-/// Passes on the rows of sorted files, in order.
+/// Passes on the rows of sorted files, in order; those of `event_counts` with long buckets if `has_long_buckets`.
 pub(super) fn merged(
     table: Table,
     files: Vec<OpenFile>,
+    has_long_buckets: bool,
     write: &mut dyn FnMut(&RecordBatch) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
     let layout = layout::of(table);
-    let mut merge =
-        Merge { layout, inputs: Vec::new(), held: Vec::new(), places: Vec::new(), kept_back: None };
+    let mut merge = Merge {
+        layout,
+        has_long_buckets,
+        inputs: Vec::new(),
+        held: Vec::new(),
+        places: Vec::new(),
+        kept_back: None,
+    };
     for file in files {
         let rows = file.rows(None)?;
         let mut input = Input { schema: schema(table), rows, order: None, held: 0, at: 0 };
@@ -74,6 +81,8 @@ impl Input {
 
 struct Merge {
     layout: &'static Layout,
+    /// True if buckets of counts become long ones.
+    has_long_buckets: bool,
     inputs: Vec<Input>,
     /// The batches that rows are taken from.
     held: Vec<RecordBatch>,
@@ -129,7 +138,10 @@ impl Merge {
     fn advance(&mut self, input: &mut Input) -> Result<bool, DeltaError> {
         input.order = None;
         for batch in input.rows.by_ref() {
-            let batch = schema_evolution::adapted(batch?, &input.schema)?;
+            let mut batch = schema_evolution::adapted(batch?, &input.schema)?;
+            if self.has_long_buckets {
+                batch = event_counts::with_long_buckets(batch)?;
+            }
             if batch.num_rows() > 0 {
                 input.order = Some(order_of(self.layout, &batch)?);
                 (input.held, input.at) = (self.held.len(), 0);

@@ -127,6 +127,16 @@ impl Examined<'_> {
         Ok(found)
     }
 
+    /// Sets the whole log of a derived table aside, which is then made again.
+    pub(super) fn set_all_aside(&self, why: &str) -> Result<Vec<String>, DeltaError> {
+        let mut found = Vec::new();
+        let why = format!("{why}; the table is made again");
+        for file in self.disk.list(&self.root.join(LOG))? {
+            self.aside(&file.name, &why, &mut found)?;
+        }
+        Ok(found)
+    }
+
     fn has_bad(&self, versions: &[u64]) -> bool {
         versions.iter().any(|version| self.commit(*version).is_err())
     }

@@ -27,6 +27,7 @@ use tokio::runtime::Runtime;
 
 mod crash;
 mod damage;
+mod event_counts;
 mod merging;
 mod readers;
 
@@ -110,7 +111,8 @@ impl Bench {
 
     fn flush(&self, records: &[Arc<BufferedRecord>]) -> Result<(), DeltaError> {
         let up_to = records.last().unwrap().sequence;
-        flush::flush(&self.table, records, up_to, self.now / 1000).map(drop)
+        let missing = flush::missing(&self.table, records, up_to)?;
+        flush::flush(&self.table, records, &missing, up_to, self.now / 1000).map(drop)
     }
 
     fn maintenance(&self) -> Result<Kept, DeltaError> {

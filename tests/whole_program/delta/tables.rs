@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The tables that are on disk.
-pub(super) const TABLES: [&str; 4] = ["events", "traffic", "rejects", "requests"];
+pub(super) const TABLES: [&str; 5] = ["events", "traffic", "rejects", "requests", "event_counts"];
 
 /// The folder of one table.
 pub(super) struct Folder {

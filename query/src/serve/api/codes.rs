@@ -1,9 +1,10 @@
 //! `GET /api/v1/codes`: the registry, and which of its codes occurred in a range.
 
+use super::failures::{Precision, failures};
 use super::meaning;
 use super::request::{ApiRequest, Problem, list};
 use super::shape::{CATEGORY, NULLABLE_FLAG, NULLABLE_TEXT, RANGE, Shape, TEXTS};
-use super::statement::{COUNT, Statement};
+use super::statement::{ERRORS, Statement};
 use serde_json::{Value, json};
 
 pub(super) const SHAPE: Shape = Shape::Object(&[&[
@@ -51,10 +52,12 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
             .to_owned()
     });
     let seen = Statement::build(|binder| {
-        let within = binder.within("time", &request.range);
+        let range = &request.range;
+        let failures = failures(binder, range, &[(range.from, range.to)], "", Precision::Periods);
         format!(
-            "SELECT canonical, category, {COUNT} AS errors FROM errors WHERE {within}
-             GROUP BY canonical, category ORDER BY errors DESC, canonical, category LIMIT 10000"
+            "SELECT canonical, category, {ERRORS} AS errors FROM {failures}
+             GROUP BY canonical, category HAVING {ERRORS} > 0
+             ORDER BY errors DESC, canonical, category LIMIT 10000"
         )
     });
     let [codes, seen] = request.rows([codes, seen]).await?;

@@ -3,10 +3,14 @@
 //! A group is the set of failures with one fingerprint. Code, service, operation and template are the same in all of
 //! its events, so the value of any event will do.
 
+use super::failures::{Precision, failures};
 use super::request::{ApiRequest, Problem, Row, list, series, take, text, whole};
 use super::shape::{CATEGORY, COUNTS, Member, NULLABLE_TEXT, NULLABLE_TIME, RANGE, Shape, TIME};
 use super::statement::{COUNT, HIDDEN, Statement, fault_column};
-use super::{parameters::GROUP_STATES, range};
+use super::{
+    parameters::GROUP_STATES,
+    range::{self, TimeRange},
+};
 use serde_json::{Value, json};
 
 /// The members of a group.
@@ -121,12 +125,14 @@ pub(super) fn statement(request: &ApiRequest, listing: &Listing<'_>) -> Statemen
     Statement::build(|binder| {
         let within = binder.within("time", &request.range);
         let filters = binder.event_filters(&request.values, &["message", "template"]);
-        let from = range::text(request.range.from);
+        let TimeRange { from: start, to: end, .. } = request.range;
+        let periods = [(0, start), (start, end), (end, range::LAST_TIME)];
+        let all = failures(binder, &request.range, &periods, "", Precision::Periods);
         let (before, since, from, to) = (
-            binder.bind(from.clone()),
-            binder.bind(from.clone()),
-            binder.bind(from),
-            binder.bind(range::text(request.range.to)),
+            binder.bind(range::text(start)),
+            binder.bind(range::text(start)),
+            binder.bind(range::text(start)),
+            binder.bind(range::text(end)),
         );
         let key_columns = key_columns();
         let state = state(&from);
@@ -142,10 +148,10 @@ pub(super) fn statement(request: &ApiRequest, listing: &Listing<'_>) -> Statemen
                FROM errors WHERE {within}{filters} GROUP BY fingerprint
              ),
              history AS (
-               SELECT fingerprint, min(time) AS first_seen, max(time) AS last_seen,
-                 max(time) FILTER (WHERE time < {before}) AS previous_seen,
-                 min(time) FILTER (WHERE time >= {since} AND time < {to}) AS first_in_range
-               FROM errors WHERE fingerprint IN (SELECT fingerprint FROM matched) GROUP BY fingerprint
+               SELECT fingerprint, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
+                 max(last_seen) FILTER (WHERE time < {before}) AS previous_seen,
+                 min(first_seen) FILTER (WHERE time >= {since} AND time < {to}) AS first_in_range
+               FROM {all} GROUP BY fingerprint
              ),
              stated AS (
                SELECT matched.*, first_seen, last_seen, previous_seen, first_in_range, {state} AS state

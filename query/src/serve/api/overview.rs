@@ -1,5 +1,6 @@
 //! `GET /api/v1/overview`: failures and calls of a range, and the top entries of each kind.
 
+use super::failures::{Precision, failures};
 use super::groups::{self, Listing};
 use super::ingest;
 use super::quotas;
@@ -8,7 +9,7 @@ use super::request::{ApiRequest, Problem, Row, list, series, text, whole};
 use super::shape::{
     CATEGORY, COUNTS, Member, NULLABLE_FLAG, NULLABLE_NUMBER, NULLABLE_TEXT, RANGE, Shape, TIME,
 };
-use super::statement::{Binder, COUNT, HIDDEN, Statement, fault_column, has_column};
+use super::statement::{Binder, ERRORS, HIDDEN_ERRORS, Statement, has_column};
 use super::{events, range, services as service_rows};
 use serde_json::{Value, json};
 use store::Table;
@@ -180,39 +181,42 @@ fn new_group(group: &Row) -> Value {
     NEW_GROUP.iter().map(|name| ((*name).to_owned(), group.get(*name).cloned().unwrap_or_default())).collect()
 }
 
-/// Returns a condition for the range and the equally long period before it, with the filters, and SQL that tells the
+/// Returns the failures of the range and of the equally long period before it, with the filters, and SQL that tells the
 /// two apart.
-fn both_periods(request: &ApiRequest, binder: &mut Binder) -> (String, String) {
+fn both_periods(request: &ApiRequest, binder: &mut Binder, precision: Precision) -> (String, String) {
     let range = &request.range;
-    let within = binder.between("time", range.previous_from(), range.to);
+    let periods = [(range.previous_from(), range.from), (range.from, range.to)];
     let filters = binder.filters(&request.values, &["service", "environment"]);
+    let failures = failures(binder, range, &periods, &filters, precision);
     let is_current = format!("time >= {}", binder.bind(range::text(range.from)));
-    (within + &filters, is_current)
+    (failures, is_current)
 }
 
 /// Builds the statement for failures by bucket and category. Buckets before the range have negative numbers, or none.
 fn errors(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let (condition, is_current) = both_periods(request, binder);
+        let (failures, is_current) = both_periods(request, binder, Precision::Slots);
         let slot = request.range.slot("time");
         format!(
-            "SELECT is_current, slot, category, {COUNT} AS errors, {HIDDEN} AS hidden
+            "SELECT is_current, slot, category, {ERRORS} AS errors, {HIDDEN_ERRORS} AS hidden
              FROM (
                SELECT {is_current} AS is_current, CASE WHEN {is_current} THEN {slot} ELSE -1 END AS slot, category,
-                 represents, hidden
-               FROM errors WHERE {condition}
-             ) AS slotted GROUP BY is_current, slot, category"
+                 errors, hidden
+               FROM {failures}
+             ) AS slotted GROUP BY is_current, slot, category HAVING {ERRORS} > 0"
         )
     })
 }
 
 fn group_counts(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let (condition, is_current) = both_periods(request, binder);
+        let (failures, is_current) = both_periods(request, binder, Precision::Periods);
         format!(
-            "SELECT is_current, count(DISTINCT fingerprint) AS groups
-             FROM (SELECT {is_current} AS is_current, fingerprint FROM errors WHERE {condition}) AS named
-             GROUP BY is_current"
+            "SELECT is_current, count(*) AS groups
+             FROM (
+               SELECT {is_current} AS is_current, fingerprint FROM {failures}
+               GROUP BY {is_current}, fingerprint HAVING sum(errors) > 0
+             ) AS named GROUP BY is_current"
         )
     })
 }
@@ -237,35 +241,34 @@ fn calls(request: &ApiRequest) -> Statement {
     })
 }
 
-/// Returns the condition for failures of the range, with the filters.
+/// Returns the failures of the range, with the filters.
 fn current(request: &ApiRequest, binder: &mut Binder) -> String {
-    let within = binder.within("time", &request.range);
-    within + &binder.filters(&request.values, &["service", "environment"])
+    let filters = binder.filters(&request.values, &["service", "environment"]);
+    let period = (request.range.from, request.range.to);
+    failures(binder, &request.range, &[period], &filters, Precision::Periods)
 }
 
 fn faults(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let (condition, fault) = (current(request, binder), fault_column());
+        let failures = current(request, binder);
         format!(
-            "SELECT fault, {COUNT} AS errors
-             FROM (SELECT {fault} AS fault, represents FROM errors WHERE {condition}) AS named
-             GROUP BY fault ORDER BY errors DESC, fault LIMIT 20"
+            "SELECT fault, {ERRORS} AS errors FROM {failures}
+             GROUP BY fault HAVING {ERRORS} > 0 ORDER BY errors DESC, fault LIMIT 20"
         )
     })
 }
 
 fn codes(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let (condition, is_current) = both_periods(request, binder);
+        let (failures, is_current) = both_periods(request, binder, Precision::Periods);
         format!(
             "SELECT canonical, category, errors, hidden, previous FROM (
                SELECT canonical, category,
-                 sum(CASE WHEN is_current THEN coalesce(represents, 1) ELSE 0 END) AS errors,
-                 sum(CASE WHEN is_current AND hidden THEN coalesce(represents, 1) ELSE 0 END) AS hidden,
-                 sum(CASE WHEN is_current THEN 0 ELSE coalesce(represents, 1) END) AS previous
+                 sum(CASE WHEN is_current THEN errors ELSE 0 END) AS errors,
+                 sum(CASE WHEN is_current AND hidden THEN errors ELSE 0 END) AS hidden,
+                 sum(CASE WHEN is_current THEN 0 ELSE errors END) AS previous
                FROM (
-                 SELECT {is_current} AS is_current, canonical, category, represents, hidden FROM errors
-                 WHERE {condition}
+                 SELECT {is_current} AS is_current, canonical, category, errors, hidden FROM {failures}
                ) AS named GROUP BY canonical, category
              ) AS counted WHERE errors > 0 ORDER BY errors DESC, canonical, category LIMIT 10"
         )
@@ -274,15 +277,16 @@ fn codes(request: &ApiRequest) -> Statement {
 
 fn services(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let condition = current(request, binder);
+        let failures = current(request, binder);
         let minutes = binder.minutes(&request.range);
         let filters = binder.filters(&request.values, &["service", "environment"]);
         format!(
             "SELECT service, sum(errors) AS errors, sum(hidden) AS hidden, sum(calls) AS calls,
                sum(failed_calls) AS failed_calls, sum(hidden_calls) AS hidden_calls
              FROM (
-               SELECT service, {COUNT} AS errors, {HIDDEN} AS hidden, 0 AS calls, 0 AS failed_calls, 0 AS hidden_calls
-               FROM errors WHERE {condition} GROUP BY service
+               SELECT service, {ERRORS} AS errors, {HIDDEN_ERRORS} AS hidden, 0 AS calls, 0 AS failed_calls,
+                 0 AS hidden_calls
+               FROM {failures} GROUP BY service HAVING {ERRORS} > 0
                UNION ALL
                SELECT service, 0 AS errors, 0 AS hidden, sum(calls) AS calls, sum(failures) AS failed_calls,
                  sum(hidden_failures) AS hidden_calls

@@ -14,8 +14,10 @@ const DAY: i64 = 24 * 60 * MINUTE;
 /// The steps of time series in seconds: 1m, 2m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 6h, 12h, 1d, 2d, 7d.
 const STEPS_S: [i64; 14] =
     [60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
+/// The latest time of a range, in the year 2200.
+pub(super) const LAST_TIME: i64 = 84_006 * DAY;
 /// The earliest and the latest time of a range: 1970, since buckets are counted from there, and the year 2200.
-const TIMES: RangeInclusive<i64> = 0..=84_006 * DAY;
+const TIMES: RangeInclusive<i64> = 0..=LAST_TIME;
 
 /// The range of a request. Times are microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,11 @@ impl TimeRange {
 
     fn first(&self) -> i64 {
         self.from / (self.step_s * SECOND)
+    }
+
+    /// Returns the width of a bucket in microseconds.
+    pub(super) fn step_us(&self) -> i64 {
+        self.step_s * SECOND
     }
 
     /// Returns the number of buckets.

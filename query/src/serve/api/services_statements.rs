@@ -1,7 +1,8 @@
 //! The statements of `GET /api/v1/services`.
 
+use super::failures::{Precision, events, failures as failures_of};
 use super::request::ApiRequest;
-use super::statement::{Binder, COUNT, EVENTS_ONCE, HIDDEN, Statement};
+use super::statement::{Binder, COUNT, ERRORS, HIDDEN_ERRORS, Statement};
 
 const FILTERS: [&str; 2] = ["service", "environment"];
 /// The maximum number of services in a response, and of their operations.
@@ -51,7 +52,8 @@ pub(super) fn trend(request: &ApiRequest) -> Statement {
         let (call_slot, error_slot) = (request.range.slot("minute"), request.range.slot("time"));
         let minutes = binder.minutes(&request.range);
         let call_filters = binder.filters(&request.values, &FILTERS);
-        let condition = current(request, binder);
+        let range = &request.range;
+        let failures = failures_of(binder, range, &[(range.from, range.to)], &call_filters, Precision::Slots);
         format!(
             "SELECT service, slot, sum(calls) AS calls, sum(failed_calls) AS failed_calls,
                sum(hidden_calls) AS hidden_calls, sum(errors) AS errors, sum(hidden) AS hidden
@@ -61,11 +63,18 @@ pub(super) fn trend(request: &ApiRequest) -> Statement {
                FROM calls WHERE {minutes}{call_filters}
                UNION ALL
                SELECT service, {error_slot} AS slot, 0 AS calls, 0 AS failed_calls, 0 AS hidden_calls,
-                 coalesce(represents, 1) AS errors, CASE WHEN hidden THEN coalesce(represents, 1) ELSE 0 END AS hidden
-               FROM errors WHERE {condition}
+                 errors, CASE WHEN hidden THEN errors ELSE 0 END AS hidden
+               FROM {failures}
              ) AS slotted GROUP BY service, slot"
         )
     })
+}
+
+/// Returns the events of the range with the filters.
+fn events_of(request: &ApiRequest, binder: &mut Binder) -> String {
+    let filters = binder.filters(&request.values, &FILTERS);
+    let period = (request.range.from, request.range.to);
+    events(binder, &request.range, &[period], &filters, Precision::Periods)
 }
 
 /// Returns a condition for the range with the filters.
@@ -77,12 +86,17 @@ fn current(request: &ApiRequest, binder: &mut Binder) -> String {
 /// Builds the statement for failures by service or by operation. Names that only have other events are included.
 pub(super) fn failures(request: &ApiRequest, key: &str) -> Statement {
     Statement::build(|binder| {
-        let condition = current(request, binder);
+        let events = events_of(request, binder);
         format!(
-            "SELECT {key}, max(time) AS last_event,
-               {COUNT} FILTER (WHERE kind = 'error') AS errors, {HIDDEN} FILTER (WHERE kind = 'error') AS hidden,
-               count(DISTINCT fingerprint) FILTER (WHERE kind = 'error') AS groups
-             FROM {EVENTS_ONCE} WHERE {condition} GROUP BY {key} ORDER BY errors DESC NULLS LAST, {key} LIMIT {MOST}"
+            "SELECT {key}, max(last_seen) AS last_event,
+               sum(errors) FILTER (WHERE kind = 'error') AS errors,
+               sum(hidden) FILTER (WHERE kind = 'error') AS hidden,
+               count(*) FILTER (WHERE kind = 'error') AS groups
+             FROM (
+               SELECT {key}, kind, fingerprint, max(last_seen) AS last_seen, {ERRORS} AS errors,
+                 {HIDDEN_ERRORS} AS hidden
+               FROM {events} GROUP BY {key}, kind, fingerprint HAVING {ERRORS} > 0
+             ) AS grouped GROUP BY {key} ORDER BY errors DESC NULLS LAST, {key} LIMIT {MOST}"
         )
     })
 }
@@ -90,12 +104,12 @@ pub(super) fn failures(request: &ApiRequest, key: &str) -> Statement {
 /// Builds the statement for the properties of services: one row for each combination.
 pub(super) fn traits(request: &ApiRequest) -> Statement {
     Statement::build(|binder| {
-        let condition = current(request, binder);
+        let events = events_of(request, binder);
         let minutes = binder.minutes(&request.range);
         let filters = binder.filters(&request.values, &FILTERS);
         format!(
             "SELECT DISTINCT service, dialect, version, environment FROM (
-               SELECT service, dialect, service_version AS version, environment FROM events WHERE {condition}
+               SELECT service, dialect, service_version AS version, environment FROM {events}
                UNION ALL
                SELECT service, dialect, CAST(NULL AS varchar) AS version, environment FROM traffic
                WHERE {minutes}{filters}

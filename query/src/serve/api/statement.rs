@@ -13,6 +13,11 @@ pub(super) const COUNT: &str = "sum(coalesce(represents, 1))";
 /// SQL that counts hidden failures.
 pub(super) const HIDDEN: &str = "sum(CASE WHEN hidden THEN coalesce(represents, 1) ELSE 0 END)";
 
+/// SQL that counts failures in a table of counts.
+pub(super) const ERRORS: &str = "sum(errors)";
+/// SQL that counts hidden failures in a table of counts.
+pub(super) const HIDDEN_ERRORS: &str = "sum(CASE WHEN hidden THEN errors ELSE 0 END)";
+
 /// SQL for the events, each counted once, as the view `errors` counts failures: without duplicate reports of the same
 /// failure and without protocol probes.
 pub(super) const EVENTS_ONCE: &str = "(SELECT events.* FROM (SELECT supersedes FROM events WHERE supersedes IS NOT NULL) AS better \
