@@ -101,7 +101,7 @@ fn dictionaries(data_type: &DataType) -> usize {
 /// Fails when Arrow cannot encode them, which would be a bug.
 pub fn preamble() -> Result<Vec<u8>, CodecError> {
     let mut preamble = Vec::new();
-    for table in Table::ALL.into_iter().filter(|table| !table.is_derived()) {
+    for table in Table::IN_WAL {
         let mut tracker = DictionaryTracker::new(false);
         let options = options()?;
         let schema = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(

@@ -44,6 +44,8 @@ impl Table {
     /// All tables. The index of a table is its number in the WAL. A derived table comes after its source.
     pub const ALL: [Self; 5] =
         [Self::Events, Self::Traffic, Self::Rejects, Self::Requests, Self::EventCounts];
+    /// The tables whose rows are in the WAL, in the order of [`Self::ALL`].
+    pub const IN_WAL: [Self; 4] = [Self::Events, Self::Traffic, Self::Rejects, Self::Requests];
 
     /// Returns the table whose rows in the WAL this table is made of: the table itself, unless it is derived.
     #[must_use]

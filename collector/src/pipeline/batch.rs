@@ -48,7 +48,7 @@ pub(super) struct Rows {
 /// The numbers of rows and other entries of a batch at one moment, such as before a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BatchMark {
-    rows: [usize; Table::ALL.len()],
+    rows: [usize; Table::IN_WAL.len()],
     identities: usize,
     counted_calls: usize,
     series_states: usize,
@@ -221,7 +221,7 @@ impl Rows {
         let summary = BatchSummary::new(now, &batches[0], &batches[1]);
         let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
         let mut record = Vec::with_capacity(bytes / 2);
-        for (table, batch) in Table::ALL.into_iter().zip(batches) {
+        for (table, batch) in Table::IN_WAL.into_iter().zip(batches) {
             if batch.num_rows() > 0 {
                 encoder.append(&mut record, table, batch)?;
             }

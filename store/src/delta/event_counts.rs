@@ -218,7 +218,7 @@ pub(super) fn old_day(files: &Files, now_ms: i64) -> Option<Vec<Arc<DataFile>>> 
 }
 
 /// Returns a batch of the table with long buckets. Its order stays the same, as the bucket comes last in it.
-pub(super) fn with_long_buckets(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub(super) fn with_long_buckets(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let place = schema.index_of("bucket")?;
     let mut columns = batch.columns().to_vec();

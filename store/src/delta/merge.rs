@@ -140,7 +140,7 @@ impl Merge {
         for batch in input.rows.by_ref() {
             let mut batch = schema_evolution::adapted(batch?, &input.schema)?;
             if self.has_long_buckets {
-                batch = event_counts::with_long_buckets(batch)?;
+                batch = event_counts::with_long_buckets(&batch)?;
             }
             if batch.num_rows() > 0 {
                 input.order = Some(order_of(self.layout, &batch)?);

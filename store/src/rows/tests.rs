@@ -162,7 +162,7 @@ fn every_table_survives_the_record() {
     assert_eq!(snapshot.len(), 1, "the oldest makes room");
     assert_eq!((hot.size().events, hot.size().evicted), (5, 1));
     let record = &snapshot[0];
-    assert_eq!((record.sequence, record.rows), (2, [5, 1, 1, 4]));
+    assert_eq!((record.sequence, record.rows), (2, [5, 1, 1, 4, 0]));
     let rows = |table| printed(table, &record.batch(table).unwrap().unwrap());
     assert_eq!(rows(Table::Traffic)[0]["hidden_failures"], 3);
     assert_eq!(rows(Table::Traffic)[0]["took_at_most_30s"], 2);
