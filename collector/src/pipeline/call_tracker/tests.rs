@@ -7,12 +7,12 @@ const TRACE: [u8; 16] = [7; 16];
 /// A span: its number, that of its parent, the operation that it names, and its layer.
 type Given = (u8, u8, &'static str, u64);
 
-fn facts((span, parent, operation, layer): Given) -> SpanFacts<'static> {
+fn facts((span, parent, operation, layer): Given) -> SpanFacts {
     SpanFacts {
         trace_id: TRACE,
         span_id: [span; 8],
         parent_span_id: (parent > 0).then_some([parent; 8]),
-        operation: (!operation.is_empty()).then_some(operation),
+        operation: operation_key((!operation.is_empty()).then_some(operation)),
         layer,
     }
 }
