@@ -1,11 +1,18 @@
 //! Expansion of words in queries: `@EVENTS` becomes the name of a metric, given by its constant in
-//! `collector::metrics::names`, and `@services` becomes a fragment of a query, given in the style.
+//! the list of all metrics, and `@services` becomes a fragment of a query, given in the style.
 //!
 //! So a metric is renamed in one place, and a reference to one that does not exist is an error.
 
 use anyhow::bail;
-use collector::metrics::names;
+use metrics::Metric;
 use std::collections::BTreeMap;
+
+/// Returns the metrics of all crates.
+fn all_metrics() -> impl Iterator<Item = &'static Metric> {
+    let lists =
+        [collector::metrics::names::ALL, store::metrics::ALL, query::metrics::ALL, auth::metrics::ALL];
+    lists.into_iter().flatten()
+}
 
 /// The maximum depth to which fragments may refer to others.
 const MAX_DEPTH: u8 = 4;
@@ -23,7 +30,7 @@ fn expand_to_depth(query: &str, fragments: &BTreeMap<String, String>, depth: u8)
         rest = &rest[index + 1..];
         let word = first_word(rest);
         rest = &rest[word.len()..];
-        let metric = names::ALL.iter().find(|metric| metric.constant == word);
+        let metric = all_metrics().find(|metric| metric.constant == word);
         match (metric, fragments.get(word)) {
             (Some(metric), _) => text.push_str(metric.name),
             (None, Some(_)) if depth == 0 => bail!("fragments name each other in a circle, at @{word}"),
@@ -46,7 +53,7 @@ fn first_word(text: &str) -> &str {
 }
 
 fn suggestion(word: &str, fragments: &BTreeMap<String, String>) -> String {
-    let known = names::ALL.iter().map(|metric| metric.constant).chain(fragments.keys().map(String::as_str));
+    let known = all_metrics().map(|metric| metric.constant).chain(fragments.keys().map(String::as_str));
     let likeness = |known: &&str| strsim::jaro_winkler(known, word);
     let nearest = known.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
     nearest.map(|nearest| format!("; did you mean @{nearest}?")).unwrap_or_default()
