@@ -6,8 +6,6 @@ use prometheus::proto::MetricType;
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name of its constant here, by which sources of dashboards refer to it after an `@`.
-    pub constant: &'static str,
     /// The name on `/metrics`.
     pub name: &'static str,
     /// The type: counter, gauge or histogram.
@@ -33,7 +31,6 @@ macro_rules! metrics {
         $(
             #[doc = $help]
             pub const $constant: Metric = Metric {
-                constant: stringify!($constant),
                 name: $name,
                 kind: MetricType::$kind,
                 labels: &[$($label),*],

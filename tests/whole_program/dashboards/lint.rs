@@ -325,34 +325,79 @@ fn texts(value: &Value, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever
-/// it is shown.
+/// The colours by their meaning.
+const COLOURS: [(&str, &str); 19] = [
+    ("good", "#73BF69"),
+    ("info", "#5794F2"),
+    ("notice", "#FADE2A"),
+    ("warning", "#FF9830"),
+    ("bad", "#F2495C"),
+    ("critical", "#C4162A"),
+    ("neutral, or nothing", "#8E8E8E"),
+    ("hidden", "#B877D9"),
+    ("INTERNAL", "#E02F44"),
+    ("RATE_LIMIT", "#FF780A"),
+    ("PERMISSION", "#F2CC0C"),
+    ("TOKEN", "#FF85AD"),
+    ("VALIDATION", "#3274D9"),
+    ("NOT_FOUND", "#8AB8FF"),
+    ("CONFLICT", "#1FB6A6"),
+    ("SCHEMA", "#A16A3A"),
+    ("PROTOCOL", "#6ED0E0"),
+    ("UNKNOWN", "#B7BBC2"),
+    ("notes of users in Grafana", "rgba(0, 211, 255, 1)"),
+];
+
+/// Guarantee: every colour is one of the list; the words of each closed list have the same colours wherever they are
+/// coloured, and no two categories have the same.
 #[test]
 fn colours_mean_the_same_everywhere() {
-    let style =
-        std::fs::read_to_string(root().join("dashboards/grafana/source/style.toml")).expect("the style");
-    let style: toml::Table = style.parse().expect("TOML");
-    let colours: BTreeSet<&str> =
-        style["colours"].as_table().expect("colours").values().filter_map(toml::Value::as_str).collect();
-    for dashboard in dashboards() {
+    let dashboards = dashboards();
+    for dashboard in &dashboards {
         colours_in(&dashboard.json, &mut |colour| {
-            // The last one is a colour of Grafana's own annotations.
-            let is_ours = colours.contains(colour) || colour == "rgba(0, 211, 255, 1)";
-            assert!(is_ours, "{}: {colour}", dashboard.name);
+            assert!(COLOURS.iter().any(|(_, known)| *known == colour), "{}: {colour}", dashboard.name);
         });
     }
-    let palette = |name: &str| -> BTreeSet<String> {
-        style["palettes"][name].as_table().expect("a palette").keys().cloned().collect()
+    let panels = dashboards.iter().flat_map(Dashboard::panels);
+    let coloured: Vec<_> = panels.flat_map(coloured_names).collect();
+    let colours_of = |words: Vec<&str>| {
+        let of_list = coloured.iter().filter_map(|names| {
+            words.iter().map(|word| names.get(*word).map(String::as_str)).collect::<Option<Vec<_>>>()
+        });
+        let distinct: BTreeSet<_> = of_list.collect();
+        assert_eq!(distinct.len(), 1, "{words:?} are coloured in different ways: {distinct:?}");
+        distinct.into_iter().next().unwrap_or_default()
     };
-    let words = |words: Vec<&str>| -> BTreeSet<String> { words.into_iter().map(str::to_owned).collect() };
-    assert_eq!(palette("category"), words(Category::ALL.iter().map(|word| word.as_str()).collect()));
-    assert_eq!(palette("danger"), words(DangerLevel::ALL.iter().map(|word| word.as_str()).collect()));
-    assert_eq!(palette("severity"), words(Severity::ALL.iter().map(|word| word.as_str()).collect()));
-    let levels = words(QuotaLevel::ALL.iter().map(|word| word.as_str()).collect());
-    assert!(palette("quota").is_superset(&levels), "{levels:?}");
-    let categories = style["palettes"]["category"].as_table().expect("a palette");
-    let distinct: BTreeSet<_> = categories.values().filter_map(toml::Value::as_str).collect();
-    assert_eq!(distinct.len(), categories.len(), "two categories have the same colour");
+    let categories = colours_of(Category::ALL.iter().map(|word| word.as_str()).collect());
+    assert_eq!(categories.iter().collect::<BTreeSet<_>>().len(), Category::ALL.len(), "{categories:?}");
+    colours_of(DangerLevel::ALL.iter().map(|word| word.as_str()).collect());
+    colours_of(Severity::ALL.iter().map(|word| word.as_str()).collect());
+    colours_of(QuotaLevel::ALL.iter().map(|word| word.as_str()).collect());
+}
+
+/// Returns the names that a panel colours: its series, and the values of each column of a table.
+fn coloured_names(panel: &Value) -> Vec<BTreeMap<String, String>> {
+    let mut series = BTreeMap::new();
+    let mut names = Vec::new();
+    for one in list(&panel["fieldConfig"]["overrides"]) {
+        for property in list(&one["properties"]) {
+            let value = &property["value"];
+            if property["id"] == "color" && value["mode"] == "fixed" {
+                series.insert(
+                    text(&one["matcher"]["options"]).to_owned(),
+                    text(&value["fixedColor"]).to_owned(),
+                );
+            }
+            let mappings = value.as_array().filter(|_| property["id"] == "mappings");
+            let words = mappings.into_iter().flatten().filter(|mapping| mapping["type"] == "value");
+            names.extend(words.filter_map(|mapping| mapping["options"].as_object()).map(|options| {
+                let colour = |(name, to): (&String, &Value)| (name.clone(), text(&to["color"]).to_owned());
+                options.iter().map(colour).collect()
+            }));
+        }
+    }
+    names.push(series);
+    names
 }
 
 fn colours_in(value: &Value, with: &mut impl FnMut(&str)) {
