@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Units that dashboards may use, by Grafana's names for them.
 const UNITS: [&str; 13] = [
     "none",
-    "short",
+    "locale",
     "percentunit",
     "s",
     "ms",
@@ -59,12 +59,16 @@ fn every_dashboard_is_found_the_same_way() {
             json["id"].is_null() && [41, 42].contains(&json["schemaVersion"].as_i64().expect("a version"))
         );
         assert_eq!((&json["tags"][0], &json["editable"]), (&"faultline".into(), &false.into()), "{name}");
-        assert!(text(&json["title"]).starts_with("Faultline: ") && text(&json["description"]).ends_with('.'));
-        assert!(
-            list(&json["links"]).iter().any(|link| link["type"] == "dashboards" && link["keepTime"] == true)
-        );
+        assert!(text(&json["title"]).starts_with("Faultline ") && text(&json["description"]).ends_with('.'));
+        assert!(list(&json["links"]).iter().any(|link| link["type"] == "dashboards"
+            && link["keepTime"] == true
+            && link["asDropdown"] == true));
+        // Each critical alert is one mark where it began: a region for each that fires would cover the graphs.
         let alerts = list(&json["annotations"]["list"]).iter().any(|one| {
-            one["expr"].as_str().is_some_and(|query| query.contains("ALERTS{alertname=~\"Faultline.*\""))
+            let is_right = |query: &str| {
+                query.starts_with("min by (alertname, service)") && query.contains("severity=\"critical\"")
+            };
+            one["expr"].as_str().is_some_and(is_right) && one["useValueForTime"] == true
         });
         assert!(alerts, "{name} does not show alerts");
     }
@@ -102,6 +106,7 @@ fn check_panel(panel: &Value, place: &str) {
     let unit = defaults["unit"].as_str().unwrap_or_default();
     assert!(UNITS.contains(&unit), "{place}: the unit '{unit}'");
     let overrides = list(&panel["fieldConfig"]["overrides"]);
+    check_nothing(panel, place);
     let units = overrides.iter().flat_map(|one| list(&one["properties"])).filter(|one| one["id"] == "unit");
     for unit in units {
         assert!(UNITS.contains(&text(&unit["value"])), "{place}: {unit}");
@@ -117,6 +122,28 @@ fn check_panel(panel: &Value, place: &str) {
         list(&panel["targets"]).iter().all(|target| target["datasource"] == panel["datasource"]),
         "{place}"
     );
+}
+
+/// Checks what stands where there is no value: a dash in a cell, and grey instead of a threshold's colour.
+#[track_caller]
+fn check_nothing(panel: &Value, place: &str) {
+    let is_grey = |mappings: &Value| {
+        let special = mappings.as_array().into_iter().flatten().find(|one| one["type"] == "special");
+        special.is_some_and(|one| {
+            one["options"]["match"] == "null+nan" && one["options"]["result"]["color"] == "#8E8E8E"
+        })
+    };
+    let defaults = &panel["fieldConfig"]["defaults"];
+    if ["stat", "bargauge"].contains(&text(&panel["type"])) {
+        assert!(is_grey(&defaults["mappings"]), "{place}: nothing has the colour of a threshold");
+    }
+    for column in list(&panel["fieldConfig"]["overrides"]).iter().filter(|_| panel["type"] == "table") {
+        let property = |id: &str| list(&column["properties"]).iter().find(|one| one["id"] == id);
+        let dash = property("noValue").is_some_and(|one| one["value"] == "–");
+        assert!(dash, "{place}: an empty cell is no dash: {column}");
+        let mappings = property("mappings").map_or(&Value::Null, |one| &one["value"]);
+        assert!(property("thresholds").is_none() || is_grey(mappings), "{place}: an empty cell has a colour");
+    }
 }
 
 fn query_of(target: &Value) -> &str {
@@ -157,12 +184,16 @@ fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
         let call: String = call.chars().rev().collect();
         let selected = &query[function - call.len()..start];
         let is_known = OTHER_RANGES.iter().any(|(known, _)| selected.starts_with(known));
+        // What ranks series is the same at every step of a graph.
+        let ranks = range == "$__range" && query[start + range.len() + 2..].starts_with(" @ end()");
         let is_right = match call.as_str() {
             "rate" | "irate" => range == "$__rate_interval",
-            "increase" => range == "$__rate_interval" || (is_now && range == "$__range"),
-            _ => is_known,
+            "increase" => range == "$__rate_interval" || (is_now && range == "$__range") || ranks,
+            _ => is_known || ranks,
         };
         assert!(is_right, "{place}: {call} over [{range}]: {query}");
+        // Of a graph, topk alone would take other series at every step, and show them all.
+        assert!(is_now || !query.starts_with("topk"), "{place}: {query}");
         ranges += 1;
     }
     for (name, after) in metrics_of(query).filter(|(name, _)| name.ends_with("_total")) {
