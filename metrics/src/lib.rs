@@ -50,8 +50,6 @@ pub struct MetricGroup {
 /// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// The name of its constant, by which sources of dashboards refer to it after an `@`.
-    pub constant: &'static str,
     /// The subsystem that it belongs to.
     pub group: MetricGroup,
     /// The name on `/metrics`.
@@ -132,7 +130,6 @@ macro_rules! metrics {
             $(
                 #[doc = $help]
                 pub const $constant: $crate::Metric = $crate::Metric {
-                    constant: stringify!($constant),
                     group: $group,
                     name: $name,
                     kind: $crate::MetricKind::$kind,
