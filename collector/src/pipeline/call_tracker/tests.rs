@@ -151,3 +151,22 @@ fn memory_is_bounded() {
         .sum();
     assert!(nodes <= SHARDS * (2 * SPANS_PER_SHARD + 4), "{nodes}");
 }
+
+#[test]
+fn a_call_of_one_span_needs_no_entry_of_its_own() {
+    let tracker = tracker();
+    let (call, counts) = tracker.place_and_count(&facts(LAYERS[2]), false, 0);
+    assert!(counts && tracker.shard(call.trace).young.calls.is_empty());
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[2]), false, 0), (call, true), "sent again");
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[1]), false, 0), (call, false), "it was counted");
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[0]), true, 0), (call, true), "by the caller");
+    assert_eq!(failures(&[LAYERS[2], LAYERS[1], LAYERS[0]]), 1);
+}
+
+#[test]
+fn what_could_not_be_stored_is_counted_by_another_span() {
+    let tracker = tracker();
+    let (call, _) = tracker.place_and_count(&facts(LAYERS[2]), false, 0);
+    tracker.forget(&[call]);
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[1]), false, 0), (call, true));
+}
