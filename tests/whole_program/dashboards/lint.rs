@@ -1,10 +1,10 @@
 //! Checks the rules of Grafana's dashboard linter, and additional ones: that everything that a dashboard names exists,
 //! and that the same thing looks the same everywhere.
 
+use super::super::metrics::list::all_metrics;
 use super::super::support::root;
 use super::{Dashboard, dashboards, list, text};
 use classifier::{Category, DangerLevel, QuotaLevel, Severity};
-use collector::metrics::names;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -266,7 +266,7 @@ fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> 
         return recorded.contains(name).then(|| owned(&level.split('_').collect::<Vec<_>>()));
     }
     let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let metric = names::ALL.iter().find(|metric| metric.name == name || metric.name == base)?;
+    let metric = all_metrics().find(|metric| metric.name == name || metric.name == base)?;
     Some(owned(metric.labels))
 }
 
