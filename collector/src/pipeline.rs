@@ -28,6 +28,7 @@ mod record_sink;
 mod reports;
 mod request;
 mod restore;
+mod row_sink;
 mod row_size;
 mod sample_limiter;
 mod self_tracing;

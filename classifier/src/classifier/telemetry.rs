@@ -12,7 +12,7 @@ use super::event_builder::{EventBuilder, Scratch};
 use super::telemetry_context::{
     BODY, HexIds, ReplyLocation, STATUS_MESSAGE, TelemetryContext, TelemetryFields, non_blank,
 };
-use super::{Classifier, RecordOrigin, Rules, parse_logfmt, trim};
+use super::{Classifier, RecordOrigin, Rules, parse_logfmt, plain_call, trim};
 use crate::context::{ContextField, EnvelopeKey, IndexedObject, merge_fields};
 use crate::dialect::Dialect;
 use crate::envelope::{EnvelopeFinder, EnvelopeVisitor, Scope, Success, looks_like_json};
@@ -58,9 +58,13 @@ impl Classifier {
         if !is_call && stated.is_none() && replies.peek().is_none() {
             return;
         }
+        let name = tool_in_name.or(non_blank(span.name));
+        if stated.is_none() && replies.peek().is_none() {
+            let call = (name, is_unverified);
+            return plain_call::emit(rules, span, &attributes, call, origin, (scratch, sink));
+        }
         let ids = HexIds::new(span.trace_id, span.span_id);
         let mut fields_by_key = telemetry_fields(&attributes, &ids, stated.as_ref());
-        let name = tool_in_name.or(non_blank(span.name));
         fields_by_key.fill_gap(ContextField::Operation, name.map(ScalarNode::text));
         let fields = fields_by_key.as_json();
         let telemetry = TelemetryContext::from_span(span, &attributes, &fields, origin);
@@ -332,10 +336,11 @@ fn index_span_attributes<'a>(
     span: &Span<'a>,
     resource: &Resource<'a>,
 ) -> IndexedAttributes<'a> {
-    let fields_by_key = IndexedAttributes::new(&rules.attribute_names, resource, span.attributes);
-    let mut attributes = fields_by_key;
-    for event in span.events.iter().filter(|event| event.name == "exception") {
-        attributes.add_exception(event.attributes, &fields_by_key);
+    let mut attributes = IndexedAttributes::new(&rules.attribute_names, resource, span.attributes);
+    let mut exceptions = span.events.iter().filter(|event| event.name == "exception").peekable();
+    if exceptions.peek().is_some() {
+        let own = attributes;
+        exceptions.for_each(|event| attributes.add_exception(event.attributes, &own));
     }
     attributes
 }

@@ -87,6 +87,29 @@ impl<'a> TelemetryContext<'a> {
         }
     }
 
+    /// Creates the context of a span of which only its call is passed on, and no event.
+    pub(super) fn of_plain_call(
+        span: &Span<'a>,
+        attributes: &'a IndexedAttributes<'a>,
+        fields: &'a ContextFields<'a>,
+    ) -> Self {
+        Self {
+            fields,
+            span_kind: attributes.side(span.kind).as_str(),
+            duration_us: duration_us(span),
+            time_ns: if span.end_ns > 0 { span.end_ns } else { span.start_ns },
+            observed_ns: 0,
+            hidden: None,
+            counts_replies: false,
+            message: None,
+            own_text: None,
+            identity: EventIdentity::Record(0),
+            attributes: span.attributes,
+            indexed: attributes,
+            extra_texts: [None; 5],
+        }
+    }
+
     /// Creates the context of a log record; `fields` are its context fields, `body` is the text of its body.
     pub(super) fn from_log(
         record: &LogRecord<'a>,

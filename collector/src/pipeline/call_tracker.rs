@@ -30,14 +30,21 @@ const KEPT_PER_SHARD: usize = 512;
 
 /// The facts that a span states about the call that it is a part of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SpanFacts<'a> {
+pub(super) struct SpanFacts {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
-    /// The tool or method that the span names.
-    pub(super) operation: Option<&'a str>,
+    /// A hash of the tool or method that the span names, from [`operation_key`]; zero if it names none.
+    pub(super) operation: u64,
     /// A hash of the service, side and name, which is equal for spans of the same layer.
     pub(super) layer: u64,
+}
+
+impl SpanFacts {
+    /// Returns the key of the span.
+    pub(super) fn span_key(&self) -> u64 {
+        span_key(xxh3_64(&self.trace_id), &self.span_id)
+    }
 }
 
 /// A reference to a call: the key of its trace, which selects the shard, and its own key.
@@ -74,12 +81,19 @@ pub(super) enum Verdict {
 }
 
 /// The state of a span, or of one that others name as their parent.
-#[derive(Debug, Clone, Copy)]
+///
+/// Most calls are made of one span and do not fail, so the node of the span that founds a call holds all that is known
+/// about it, until another span joins it or a failure is reported: only then it gets a [`Call`] of its own.
+#[derive(Debug, Clone, Copy, Default)]
 struct Node {
     call: u64,
     /// A hash of the operation that it names; zero if it names none.
     operation: u64,
+    /// The layer of the span, if it founded its call; otherwise zero.
+    layer: u64,
     is_seen: bool,
+    /// For each side, whether the span counted the call that it founded.
+    has_counted: [bool; 2],
 }
 
 #[derive(Debug, Clone)]
@@ -109,11 +123,24 @@ impl<T> Default for Call<T> {
     }
 }
 
+impl<T> Call<T> {
+    /// Returns the state of a call of which only the span that founded it is known.
+    fn of_founder(span: u64, node: &Node) -> Self {
+        let mut call = Self::default();
+        call.layers[0] = node.layer;
+        call.counted_by = node.has_counted.map(|has_counted| if has_counted { span } else { 0 });
+        call
+    }
+}
+
 /// The recent calls, with the reports of their failures.
 pub(super) struct CallTracker<T> {
     window_us: i64,
     shards: [Mutex<Shard<T>>; SHARDS],
 }
+
+/// A map whose keys are hashes already, so a fast hasher is enough.
+type Keyed<V> = HashMap<u64, V, foldhash::fast::RandomState>;
 
 struct Shard<T> {
     started_at: i64,
@@ -122,17 +149,31 @@ struct Shard<T> {
 }
 
 struct Known<T> {
-    nodes: HashMap<u64, Node>,
-    calls: HashMap<u64, Call<T>>,
+    nodes: Keyed<Node>,
+    /// The calls of which more is known than the node of their first span holds.
+    calls: Keyed<Call<T>>,
     /// The newest failure for each service and message, for reports without a known trace.
-    words: HashMap<u64, u128>,
+    words: Keyed<u128>,
     /// The number of reports with kept data.
     kept: usize,
 }
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
-        Self { nodes: HashMap::new(), calls: HashMap::new(), words: HashMap::new(), kept: 0 }
+        Self { nodes: Keyed::default(), calls: Keyed::default(), words: Keyed::default(), kept: 0 }
+    }
+}
+
+impl<T> Known<T> {
+    /// Forgets everything. The memory is kept for the next generation, unless this one hardly used it.
+    fn clear(&mut self) {
+        if self.nodes.len() < self.nodes.capacity() / 4 {
+            *self = Self::default();
+            return;
+        }
+        let Self { nodes, calls, words, kept } = self;
+        (nodes.clear(), calls.clear(), words.clear());
+        *kept = 0;
     }
 }
 
@@ -147,7 +188,8 @@ impl<T: Clone> Shard<T> {
     fn turn(&mut self, window_us: i64, now: i64) {
         if now.saturating_sub(self.started_at) > window_us || self.young.nodes.len() >= SPANS_PER_SHARD {
             self.started_at = now;
-            self.old = std::mem::take(&mut self.young);
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
         }
     }
 
@@ -158,8 +200,30 @@ impl<T: Clone> Shard<T> {
     /// Returns a call, or the one that it was merged into, and moves it to the younger generation.
     fn call(&mut self, key: u64) -> &mut Call<T> {
         let key = self.resolve(key);
-        let old = &mut self.old.calls;
-        self.young.calls.entry(key).or_insert_with(|| old.remove(&key).unwrap_or_default())
+        let Self { young, old, .. } = self;
+        young.calls.entry(key).or_insert_with(|| {
+            let founder = || young.nodes.get(&key).or_else(|| old.nodes.get(&key));
+            let known = old.calls.remove(&key);
+            known.unwrap_or_else(|| founder().map(|node| Call::of_founder(key, node)).unwrap_or_default())
+        })
+    }
+
+    /// Reports whether more is known about a call than the node of its first span holds.
+    fn has_call(&self, call: u64) -> bool {
+        self.young.calls.contains_key(&call) || self.old.calls.contains_key(&call)
+    }
+
+    /// Returns the node that holds all that is known about a call, if nothing more is known.
+    fn founder(&mut self, call: u64) -> Option<&mut Node> {
+        if self.has_call(call) {
+            return None;
+        }
+        let Self { young, old, .. } = self;
+        let node = match young.nodes.get_mut(&call) {
+            Some(node) => node,
+            None => old.nodes.get_mut(&call)?,
+        };
+        (node.is_seen && node.call == call).then_some(node)
     }
 
     /// Returns the call that a call was merged into, or the call itself.
@@ -217,6 +281,22 @@ impl<T: Clone> Shard<T> {
         true
     }
 
+    /// Reports whether a span counts a call: it is the first span on its side to do so, or has counted it before.
+    fn counts(&mut self, call: u64, span: u64, is_caller: bool) -> bool {
+        let side = usize::from(is_caller);
+        if call == span
+            && let Some(founder) = self.founder(span)
+        {
+            founder.has_counted[side] = true;
+            return true;
+        }
+        let counted_by = &mut self.call(call).counted_by[side];
+        if *counted_by == 0 {
+            *counted_by = span;
+        }
+        *counted_by == span
+    }
+
     /// Returns the call of a span: that of its children, that of its parent, or a new one.
     fn place(&mut self, span: u64, parent: Option<u64>, operation: u64, layer: u64) -> u64 {
         let agrees = |node: &Node| node.operation == operation || node.operation == 0 || operation == 0;
@@ -225,6 +305,7 @@ impl<T: Clone> Shard<T> {
             return own.call;
         }
         let above = parent.and_then(|parent| self.node(parent));
+        let is_parent_unknown = above.is_none();
         // A span that names no operation also joins a parent that others have named but that was not seen yet.
         let above = above.filter(|node| node.is_seen || operation == 0);
         let candidates = [own, above].into_iter().flatten().filter(agrees);
@@ -236,8 +317,10 @@ impl<T: Clone> Shard<T> {
             }
         }
         let call = joined.map_or(span, |node| node.call);
-        if joined.is_none() && operation != 0 {
+        let mut founding_layer = if joined.is_none() && operation != 0 { layer } else { 0 };
+        if founding_layer != 0 && self.has_call(call) {
             self.add_layer(call, layer);
+            founding_layer = 0;
         }
         if let (Some(own), Some(above)) = (own.filter(agrees), above.filter(agrees))
             && joined.is_some()
@@ -247,11 +330,13 @@ impl<T: Clone> Shard<T> {
         }
         let inherited = joined.map_or(0, |node| node.operation);
         let operation = if operation == 0 { inherited } else { operation };
-        self.young.nodes.insert(span, Node { call, operation, is_seen: true });
+        let node = Node { call, operation, layer: founding_layer, is_seen: true, has_counted: [false; 2] };
+        self.young.nodes.insert(span, node);
         if let Some(parent) = parent
-            && self.node(parent).is_none()
+            && is_parent_unknown
+            && parent != span
         {
-            self.young.nodes.insert(parent, Node { call, operation, is_seen: false });
+            self.young.nodes.insert(parent, Node { call, operation, ..Node::default() });
         }
         call
     }
@@ -267,15 +352,31 @@ impl<T: Clone> CallTracker<T> {
     }
 
     /// Returns the call that a span is a part of.
-    pub(super) fn place(&self, facts: &SpanFacts<'_>, now: i64) -> CallRef {
+    pub(super) fn place(&self, facts: &SpanFacts, now: i64) -> CallRef {
+        self.place_in_shard(facts, now, |_, call| call)
+    }
+
+    /// Returns the call that a span is a part of, and whether the span counts it, as [`Self::counts`] does.
+    pub(super) fn place_and_count(&self, facts: &SpanFacts, is_caller: bool, now: i64) -> (CallRef, bool) {
+        self.place_in_shard(facts, now, |shard, call| {
+            let span = span_key(call.trace, &facts.span_id);
+            (call, shard.counts(call.call, span, is_caller))
+        })
+    }
+
+    fn place_in_shard<R>(
+        &self,
+        facts: &SpanFacts,
+        now: i64,
+        then: impl FnOnce(&mut Shard<T>, CallRef) -> R,
+    ) -> R {
         let trace = xxh3_64(&facts.trace_id);
         let key = |span: &[u8; 8]| span_key(trace, span);
-        let operation = facts.operation.map_or(0, |operation| xxh3_64(operation.as_bytes()).max(1));
         let mut shard = self.shard(trace);
         shard.turn(self.window_us, now);
         let parent = facts.parent_span_id.as_ref().map(key);
-        let call = shard.place(key(&facts.span_id), parent, operation, facts.layer.max(1));
-        CallRef { trace, call }
+        let call = shard.place(key(&facts.span_id), parent, facts.operation, facts.layer.max(1));
+        then(&mut shard, CallRef { trace, call })
     }
 
     /// Returns the call of the span of a log record, or `None` if that span was not seen yet.
@@ -292,18 +393,13 @@ impl<T: Clone> CallTracker<T> {
         let mut shard = self.shard(trace);
         shard.turn(self.window_us, now);
         let call = shard.node(key).map_or(key, |node| node.call);
-        shard.young.nodes.entry(key).or_insert(Node { call, operation: 0, is_seen: false });
+        shard.young.nodes.entry(key).or_insert(Node { call, ..Node::default() });
         CallRef { trace, call }
     }
 
     /// Reports whether a span counts its call: it is the first span on its side to do so, or has counted it before.
     pub(super) fn counts(&self, call: CallRef, span: u64, is_caller: bool) -> bool {
-        let mut shard = self.shard(call.trace);
-        let counted_by = &mut shard.call(call.call).counted_by[usize::from(is_caller)];
-        if *counted_by == 0 {
-            *counted_by = span;
-        }
-        *counted_by == span
+        self.shard(call.trace).counts(call.call, span, is_caller)
     }
 
     /// Judges a report of a failure, and keeps it if it is the best so far.
@@ -367,6 +463,9 @@ impl<T: Clone> CallTracker<T> {
             let mut shard = self.shard(*trace);
             shard.young.calls.remove(call);
             shard.old.calls.remove(call);
+            if let Some(founder) = shard.founder(*call) {
+                (founder.layer, founder.has_counted) = (0, [false; 2]);
+            }
         }
     }
 
@@ -374,6 +473,11 @@ impl<T: Clone> CallTracker<T> {
         let index = usize::try_from(key % SHARDS as u64).unwrap_or(0);
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the key of the operation that a span names, or zero if it names none.
+pub(super) fn operation_key(operation: Option<&str>) -> u64 {
+    operation.map_or(0, |operation| xxh3_64(operation.as_bytes()).max(1))
 }
 
 /// Returns the key of a span in its trace; it is never zero.

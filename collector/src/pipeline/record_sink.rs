@@ -2,25 +2,17 @@
 
 use super::batch::Batch;
 use super::call_points::{CallDurations, CallPoint};
-use super::call_tracker::{CallRef, SpanFacts, span_key};
-use super::coalesce::{self, Coalescer, Placement};
-use super::identities::{
-    LOG_SIGNAL, SPAN_SIGNAL, SpanIds, body_text, call_identity, log_identity, low_64_bits, report_identity,
-    span_identity,
-};
-use super::reports;
-use super::row_size;
+use super::identities::{SpanIds, body_text, call_identity, log_identity, span_identity};
+use super::row_sink::{CallPart, DedupKeys, RowSink};
 use super::traffic::Traffic;
 use super::{Defaults, IngestResponse, RejectedRecord, Shared};
 use crate::counters::{RequestCounts, reason_index};
 use crate::limits::Limits;
 use crate::source::Source;
-use classifier::telemetry::{self, LogRecord, Resource, Span, SpanKind};
-use classifier::{
-    Call, Category, Classifier, Event, RecordOrigin, RequestTracker, Sink, TimeSource, UnrecognizedReason,
-};
-use store::rows::{EventRow, Reject, Relation};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
+use classifier::telemetry::{self, LogRecord, Resource, Span};
+use classifier::{Classifier, RecordOrigin, RequestTracker};
+use store::rows::Reject;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The reason of an OTLP record that cannot be read.
 const MALFORMED: &str = "malformed";
@@ -131,9 +123,7 @@ impl RecordSink<'_> {
             self.counts.duplicates += 1;
             return None;
         }
-        self.batch.identities.push(identity.into());
-        self.batch.counted_calls.push(identity);
-        self.batch.bytes += size_of::<u128>() + 3 * size_of::<u64>();
+        self.batch.add_counted_call(identity);
         Some(point.durations)
     }
 
@@ -187,10 +177,11 @@ impl RecordSink<'_> {
             counted: None,
             durations: None,
             span_ids: None,
-            call: None,
+            part: CallPart::None,
             unusable: None,
         };
         classify(self.classifier, &origin, &mut rows);
+        rows.tracked_call();
         match rows.unusable {
             Some(reason) if reason.is_unreadable() => {
                 self.reject(number, reason.as_str(), &reason.to_string(), sample);
@@ -227,266 +218,5 @@ impl RecordSink<'_> {
             bytes: i64::try_from(sample.len()).unwrap_or(i64::MAX),
             sample: &text,
         });
-    }
-}
-
-/// The keys by which a duplicate of a span or log record is recognized.
-#[derive(Debug, Clone, Copy, Default)]
-struct DedupKeys {
-    /// The identity of the span that it is or belongs to.
-    span: Option<u128>,
-    /// The identity of its calls, which are counted once.
-    call: Option<u64>,
-}
-
-/// A tool call, and the span that reports it.
-#[derive(Debug, Clone, Copy)]
-struct TrackedCall {
-    call: CallRef,
-    span: u64,
-    /// True if the span has no parent and names no operation, so that only its message shows what it belongs to.
-    is_stray: bool,
-}
-
-/// The sink for the events and calls that the classifier finds in one record.
-struct RowSink<'r> {
-    shared: &'r Shared,
-    batch: &'r mut Batch,
-    traffic: &'r mut Traffic,
-    counts: &'r mut RequestCounts,
-    source: Source,
-    arrival: i64,
-    dedup_keys: DedupKeys,
-    /// True if the calls of this record were counted when it came before; `None` until its first call.
-    counted: Option<bool>,
-    /// The ids of the span that this record is or belongs to.
-    span_ids: Option<SpanIds>,
-    /// The tool call that this span is a part of.
-    call: Option<TrackedCall>,
-    /// The durations of the calls of a data point.
-    durations: Option<CallDurations>,
-    /// The first reason for which the record, or a part of it, could not be used.
-    unusable: Option<UnrecognizedReason>,
-}
-
-impl RowSink<'_> {
-    /// Reports whether an event was sent before, or was already reported by the other signal of its span.
-    fn is_duplicate(&mut self, event: &Event<'_>) -> bool {
-        // Two failures of an unknown kind need not be the same.
-        let span = self.dedup_keys.span.filter(|_| event.category != Category::Unknown);
-        let pair = match (self.source, span) {
-            (Source::Envelopes | Source::Files | Source::Stdin | Source::OtlpMetrics, _) => return false,
-            (Source::OtlpTraces, Some(span)) => Some((
-                report_identity(SPAN_SIGNAL, span, &event.canonical),
-                report_identity(LOG_SIGNAL, span, &event.canonical),
-            )),
-            (Source::OtlpLogs, Some(span)) => Some((
-                report_identity(LOG_SIGNAL, span, &event.canonical),
-                report_identity(SPAN_SIGNAL, span, &event.canonical),
-            )),
-            (_, None) => None,
-        };
-        // A report of a tracked call is judged together with the other reports of that call.
-        let is_tracked = self.call.is_some() && reports::is_report(event);
-        let is_reported = !is_tracked && pair.is_some_and(|(_, other)| self.shared.dedup.contains(other));
-        if is_reported || !self.insert_identity(event.event_id) {
-            self.batch.depends_on_others = true;
-            return true;
-        }
-        if let Some((mine, _)) = pair {
-            self.insert_identity(mine);
-        }
-        false
-    }
-
-    fn store(&mut self, event: &Event<'_>, relation: Relation) {
-        self.batch.bytes += row_size::event_bytes(event);
-        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival, relation });
-    }
-
-    /// Stores a report of a failure that other spans or log records may have reported, too.
-    fn store_report(&mut self, tracked: TrackedCall, event: &Event<'_>, known: usize) {
-        let shared = self.shared;
-        self.batch.reported_calls.push(tracked.call);
-        self.batch.bytes += size_of::<CallRef>();
-        if let Some(earlier) = self.repeated_words(tracked, event) {
-            return self.store_related(event, Relation::DuplicateOf(earlier), known);
-        }
-        // Each log record is a reporter of its own.
-        let reporter = match self.source {
-            Source::OtlpLogs => low_64_bits(event.event_id),
-            _ => tracked.span,
-        };
-        shared.call_reports.relate(tracked.call, reporter, event, |event, relation| {
-            if let (Relation::Primary, Some(message)) = (relation, event.message.as_deref()) {
-                let service = event.context.service.as_deref();
-                shared.call_reports.remember_words(service, message, event.event_id, self.arrival);
-            }
-            self.store_related(event, relation, known);
-        });
-    }
-
-    /// Returns the failure with the same message that the report of a stray span duplicates.
-    fn repeated_words(&self, tracked: TrackedCall, event: &Event<'_>) -> Option<u128> {
-        let message = event.message.as_deref().filter(|_| tracked.is_stray)?;
-        self.shared.call_reports.take_words(event.context.service.as_deref(), message)
-    }
-
-    /// Stores a report; only the first report of a failure counts as an event.
-    fn store_related(&mut self, event: &Event<'_>, relation: Relation, known: usize) {
-        if relation == Relation::Primary {
-            return self.store_primary(event, known);
-        }
-        self.batch.depends_on_others = true;
-        self.counts.duplicates += 1;
-        // If budgets limit the rows, further reports get none.
-        if !self.shared.budgets.are_set() {
-            self.store(event, relation);
-        }
-    }
-
-    fn store_primary(&mut self, event: &Event<'_>, known: usize) {
-        self.counts.events += 1;
-        self.counts.categories.add(event.category, 1);
-        self.counts.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
-        if self.shared.budgets.are_set() {
-            return self.store_within_budget(event, known);
-        }
-        self.store(event, Relation::Primary);
-    }
-
-    /// Returns the call of the span that a log record belongs to, if that span was seen.
-    fn call_of_log(&self) -> Option<TrackedCall> {
-        let ids = self.span_ids.filter(|_| self.source == Source::OtlpLogs)?;
-        let SpanIds { trace_id, span_id, .. } = ids;
-        let span = span_key(xxh3_64(&trace_id), &span_id);
-        let call = self.shared.call_reports.find(&trace_id, &span_id)?;
-        Some(TrackedCall { call, span, is_stray: false })
-    }
-
-    /// Registers the failure of a log record, so that its span finds it.
-    fn expect_span(&mut self, event: &Event<'_>) {
-        let Some(ids) = self.span_ids.filter(|_| self.source == Source::OtlpLogs) else { return };
-        let reports = &self.shared.call_reports;
-        let call = reports.expect(&ids.trace_id, &ids.span_id, self.arrival);
-        let reporter = low_64_bits(event.event_id);
-        reports.relate(call, reporter, event, |_, _| ());
-        self.batch.reported_calls.push(call);
-        self.batch.bytes += size_of::<CallRef>();
-    }
-
-    /// Stores an event, or lets an existing row represent it. The identities of the batch from `known` on are those
-    /// of the event.
-    fn store_within_budget(&mut self, event: &Event<'_>, known: usize) {
-        let (row, now) = (self.batch.rows.events.len(), self.shared.now());
-        match self.batch.coalescer.place_event(event, row, &self.shared.budgets, now) {
-            Placement::Own => self.store(event, Relation::Primary),
-            Placement::Overflow { is_shared_bucket } => {
-                self.store(&coalesce::overflow_event(event, is_shared_bucket), Relation::Primary);
-            }
-            Placement::Shared(row) => {
-                self.counts.over_budget += 1;
-                let Batch { coalescer, rows, identities, bytes, .. } = &mut *self.batch;
-                // Only duplicates of spans and log records are recognized; calls are recognized with the failure of
-                // their span.
-                let own = identities[known..].iter().copied();
-                let call = self.dedup_keys.call.filter(|_| self.source == Source::OtlpTraces);
-                coalescer.coalesce(row, &mut rows.events, own.chain(call.map(u128::from)));
-                *bytes += Coalescer::BYTES;
-            }
-        }
-    }
-
-    /// Remembers an identity as part of this batch. Returns true if it is new.
-    fn insert_identity(&mut self, identity: u128) -> bool {
-        let is_new = self.shared.dedup.insert(identity, self.arrival);
-        if is_new {
-            self.batch.identities.push(identity);
-            self.batch.bytes += size_of::<u128>();
-        }
-        is_new
-    }
-
-    /// Counts the calls of a data point, unless spans report the same calls.
-    fn count_point(&mut self, call: &Call<'_>, durations: &CallDurations) {
-        if self.shared.span_reports.contains(call.service, call.operation, self.arrival) {
-            self.counts.duplicates += 1;
-            return;
-        }
-        self.counts.calls += call.count;
-        self.traffic.add_histogram(call, durations);
-    }
-
-    /// Reports whether the calls of this span or log record have been counted before.
-    fn are_calls_counted(&mut self) -> bool {
-        let Some(call) = self.dedup_keys.call else { return false };
-        if let Some(counted) = self.counted {
-            return counted;
-        }
-        let counted = !self.insert_identity(call.into());
-        self.batch.depends_on_others |= counted;
-        if !counted {
-            self.batch.counted_calls.push(call);
-            // The identity is counted once as it is, and once as it is encoded.
-            self.batch.bytes += 3 * size_of::<u64>();
-        }
-        *self.counted.insert(counted)
-    }
-}
-
-impl Sink for RowSink<'_> {
-    fn event(&mut self, event: &Event<'_>) {
-        let known = self.batch.identities.len();
-        if self.source == Source::OtlpLogs && self.call.is_none() {
-            self.call = self.call_of_log();
-        }
-        if self.is_duplicate(event) {
-            self.counts.duplicates += 1;
-            return;
-        }
-        match self.call.filter(|_| reports::is_report(event)) {
-            Some(tracked) => self.store_report(tracked, event, known),
-            None => {
-                if reports::is_report(event) {
-                    self.expect_span(event);
-                }
-                self.store_primary(event, known);
-            }
-        }
-    }
-
-    fn call(&mut self, call: &Call<'_>) {
-        if let Some(durations) = self.durations {
-            return self.count_point(call, &durations);
-        }
-        if self.are_calls_counted() {
-            self.counts.duplicates += 1;
-            return;
-        }
-        if let Some(TrackedCall { call: tracked, span, .. }) = self.call {
-            let is_caller = matches!(call.span_kind, Some("client" | "producer" | "internal"));
-            if !self.shared.call_reports.counts(tracked, span, is_caller) {
-                self.counts.duplicates += 1;
-                return;
-            }
-            self.batch.reported_calls.push(tracked);
-            self.batch.bytes += size_of::<CallRef>();
-        }
-        self.counts.calls += call.count;
-        self.traffic.add(call);
-    }
-
-    fn call_part(&mut self, operation: Option<&str>, side: SpanKind) {
-        let Some(SpanIds { trace_id, span_id, parent_span_id, layer }) = self.span_ids else { return };
-        let layer = layer.rotate_left(1) ^ side as u64;
-        let facts = SpanFacts { trace_id, span_id, parent_span_id, operation, layer };
-        let call = self.shared.call_reports.place(&facts, self.arrival);
-        let span = span_key(xxh3_64(&trace_id), &span_id);
-        let is_stray = parent_span_id.is_none() && operation.is_none();
-        self.call = Some(TrackedCall { call, span, is_stray });
-    }
-
-    fn unrecognized(&mut self, reason: UnrecognizedReason) {
-        self.unusable.get_or_insert(reason);
     }
 }

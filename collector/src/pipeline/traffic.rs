@@ -7,7 +7,7 @@ use super::call_points::CallDurations;
 use crate::source::Source;
 use classifier::{Call, Dialect, Outcome};
 use hashbrown::HashTable;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 const MINUTE_US: i64 = 60_000_000;
@@ -26,7 +26,7 @@ pub(super) struct Traffic {
 }
 
 /// The attributes that calls of one sum share.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq)]
 struct SumKey<'k> {
     minute: i64,
     service: Option<&'k str>,
@@ -48,6 +48,17 @@ impl<'k> SumKey<'k> {
             outcome: call.outcome,
             span_kind: call.span_kind,
         }
+    }
+
+    /// Returns the hash of the key. The side of the call is left out: it has few values.
+    fn hash(&self, hasher: &foldhash::fast::RandomState) -> u64 {
+        let mut state = hasher.build_hasher();
+        for name in [self.service, self.environment, self.operation].into_iter().flatten() {
+            state.write(name.as_bytes());
+        }
+        state.write_i64(self.minute);
+        state.write_u16(u16::from(self.dialect as u8) << 8 | u16::from(self.outcome as u8));
+        state.finish()
     }
 
     fn name_bytes(&self) -> usize {
@@ -175,14 +186,14 @@ impl Traffic {
     fn sum_of(&mut self, call: &Call<'_>) -> &mut Sum {
         let Self { hasher, indexes, sums, name_bytes } = self;
         let key = SumKey::of(call);
-        let hash = hasher.hash_one(&key);
+        let hash = key.hash(hasher);
         let index = match indexes.find(hash, |&index| sums[index].key() == key) {
             Some(&index) => index,
             None => {
                 sums.push(Sum::new(&key));
                 *name_bytes += key.name_bytes();
                 let index = sums.len() - 1;
-                indexes.insert_unique(hash, index, |&index| hasher.hash_one(sums[index].key()));
+                indexes.insert_unique(hash, index, |&index| sums[index].key().hash(hasher));
                 index
             }
         };

@@ -7,12 +7,12 @@ const TRACE: [u8; 16] = [7; 16];
 /// A span: its number, that of its parent, the operation that it names, and its layer.
 type Given = (u8, u8, &'static str, u64);
 
-fn facts((span, parent, operation, layer): Given) -> SpanFacts<'static> {
+fn facts((span, parent, operation, layer): Given) -> SpanFacts {
     SpanFacts {
         trace_id: TRACE,
         span_id: [span; 8],
         parent_span_id: (parent > 0).then_some([parent; 8]),
-        operation: (!operation.is_empty()).then_some(operation),
+        operation: operation_key((!operation.is_empty()).then_some(operation)),
         layer,
     }
 }
@@ -150,4 +150,23 @@ fn memory_is_bounded() {
         .map(|shard| shard.young.nodes.len() + shard.old.nodes.len())
         .sum();
     assert!(nodes <= SHARDS * (2 * SPANS_PER_SHARD + 4), "{nodes}");
+}
+
+#[test]
+fn a_call_of_one_span_needs_no_entry_of_its_own() {
+    let tracker = tracker();
+    let (call, counts) = tracker.place_and_count(&facts(LAYERS[2]), false, 0);
+    assert!(counts && tracker.shard(call.trace).young.calls.is_empty());
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[2]), false, 0), (call, true), "sent again");
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[1]), false, 0), (call, false), "it was counted");
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[0]), true, 0), (call, true), "by the caller");
+    assert_eq!(failures(&[LAYERS[2], LAYERS[1], LAYERS[0]]), 1);
+}
+
+#[test]
+fn what_could_not_be_stored_is_counted_by_another_span() {
+    let tracker = tracker();
+    let (call, _) = tracker.place_and_count(&facts(LAYERS[2]), false, 0);
+    tracker.forget(&[call]);
+    assert_eq!(tracker.place_and_count(&facts(LAYERS[1]), false, 0), (call, true));
 }
