@@ -43,7 +43,8 @@ impl Classifier {
             && !attributes.is_delegate(span.kind, span.name);
         let is_unverified = calls_tool && !attributes.has_reply_content();
         let tool_in_name = attributes.tool_in_name(span.name);
-        if attributes.is_part_of_call() {
+        let is_part_of_call = attributes.is_part_of_call();
+        if is_part_of_call {
             let operation = tool_in_name.or_else(|| attributes.named_operation());
             sink.call_part(operation, attributes.side(span.kind));
         }
@@ -60,7 +61,9 @@ impl Classifier {
         }
         let ids = HexIds::new(span.trace_id, span.span_id);
         let mut fields_by_key = telemetry_fields(&attributes, &ids, stated.as_ref());
-        let name = tool_in_name.or(non_blank(span.name));
+        // The name of a span inside a call, such as that of a stream, is not what was called.
+        let span_name = || non_blank(span.name).filter(|_| is_call || !is_part_of_call);
+        let name = tool_in_name.or_else(span_name);
         fields_by_key.fill_gap(ContextField::Operation, name.map(ScalarNode::text));
         let fields = fields_by_key.as_json();
         let telemetry = TelemetryContext::from_span(span, &attributes, &fields, origin);

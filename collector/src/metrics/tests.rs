@@ -35,6 +35,7 @@ fn calls(service: &str, is_caller: bool, count: u64) -> CallCounts {
         outcome: Outcome::Ok,
         is_caller,
         count,
+        late_failures: 0,
         unverified: 0,
         durations: Durations { count, sum_us: 2_000 * count, bucket_counts: [count; 14] },
     }
