@@ -60,7 +60,7 @@ fn spans_around_a_call_are_none() {
 /// The streams and servers that a call of `OpenLLMetry` travels through fail with it, but are not what was called.
 #[test]
 fn a_part_of_a_call_is_no_operation_and_tells_its_side() {
-    let failed = in_tool_result("Unknown tool: merge", Some(true));
+    let failed = in_tool_result("Customer 17 is not there", Some(true));
     for input in [
         json!({"mcp.response.value": failed, "mcp.request.id": "3"}),
         json!({"traceloop.span.kind": "server", "traceloop.entity.name": "mcp.server", "mcp.response.value": failed}),

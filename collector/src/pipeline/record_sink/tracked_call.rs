@@ -94,6 +94,9 @@ impl RowSink<'_> {
     /// Returns the failure with the same message that the report of a stray span duplicates.
     fn repeated_words(&self, tracked: TrackedCall, event: &Event<'_>) -> Option<u128> {
         let message = event.message.as_deref().filter(|_| tracked.is_stray)?;
+        if self.shared.call_reports.best_report(tracked.call).is_some() {
+            return None;
+        }
         self.shared.call_reports.take_words(event.context.service.as_deref(), message)
     }
 
