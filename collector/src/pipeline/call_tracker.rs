@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub(super) use self::sides::{Correction, Corrections, CountedAt, CountedCall, Counting, Side};
+pub(super) use self::sides::{CallReport, Correction, Corrections, Counting, Side, TrafficPosition};
 pub(super) use self::twins::Sighting;
 
 /// The number of shards; with sixteen, workers rarely contend for one.
@@ -331,7 +331,7 @@ impl<T: Clone> CallTracker<T> {
     }
 
     /// Decides how a span counts in traffic, given what is known about its call.
-    pub(super) fn count(&self, call: CallRef, span: u64, counted: &CountedCall) -> Counting {
+    pub(super) fn count(&self, call: CallRef, span: u64, counted: &CallReport) -> Counting {
         let (counting, linked_caller) = {
             let mut shard = self.shard(call.trace);
             let sides = &mut shard.call(call.call).sides;

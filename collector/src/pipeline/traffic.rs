@@ -4,7 +4,7 @@
 //! allocate.
 
 use super::call_points::CallDurations;
-use super::call_tracker::{Correction, CountedAt};
+use super::call_tracker::{Correction, TrafficPosition};
 use super::traffic_names::{Names, TrafficNames};
 use crate::source::Source;
 use classifier::{Call, Dialect, Outcome};
@@ -178,7 +178,7 @@ impl Traffic {
     }
 
     /// Returns where a call will be counted, so that it can be corrected later.
-    pub(super) fn counted_at(&mut self, call: &Call<'_>, names: &TrafficNames) -> Option<CountedAt> {
+    pub(super) fn counted_at(&mut self, call: &Call<'_>, names: &TrafficNames) -> Option<TrafficPosition> {
         if call.outcome != Outcome::Ok {
             return None;
         }
@@ -193,7 +193,7 @@ impl Traffic {
             })
         });
         sum.names = known;
-        Some(CountedAt { minute: i32::try_from(sum.minute / MINUTE_US).ok()?, names: known? })
+        Some(TrafficPosition { minute: i32::try_from(sum.minute / MINUTE_US).ok()?, names: known? })
     }
 
     /// Adds the failure of a call that was counted as a success.

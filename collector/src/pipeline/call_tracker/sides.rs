@@ -28,26 +28,26 @@ impl Side {
 
 /// The row of traffic that a call was counted in: its minute since 1970, and the number of its other attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipeline) struct CountedAt {
+pub(in crate::pipeline) struct TrafficPosition {
     pub(in crate::pipeline) minute: i32,
     pub(in crate::pipeline) names: NonZeroU32,
 }
 
 /// A call as one span reports it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pipeline) struct CountedCall {
+pub(in crate::pipeline) struct CallReport {
     pub(in crate::pipeline) side: Side,
     pub(in crate::pipeline) outcome: Outcome,
     /// A hash of the service that reports it.
     pub(in crate::pipeline) service: u64,
     /// The row of traffic that counts the call; needed only if it succeeded.
-    pub(in crate::pipeline) counted_at: Option<CountedAt>,
+    pub(in crate::pipeline) counted_at: Option<TrafficPosition>,
 }
 
 /// A call that was counted as a success, and turned out to have failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pipeline) struct Correction {
-    pub(in crate::pipeline) counted_at: CountedAt,
+    pub(in crate::pipeline) counted_at: TrafficPosition,
     pub(in crate::pipeline) outcome: Outcome,
 }
 
@@ -73,14 +73,14 @@ struct SideState {
     /// A hash of the service of that span.
     service: u64,
     /// The row of traffic that counted the call as a success.
-    counted_ok: Option<CountedAt>,
+    counted_ok: Option<TrafficPosition>,
     /// The outcome of the first span of this side that failed.
     failed: Option<Outcome>,
 }
 
 impl Sides {
     /// Adds the report of a span.
-    pub(super) fn count(&mut self, span: u64, call: &CountedCall) -> Counting {
+    pub(super) fn count(&mut self, span: u64, call: &CallReport) -> Counting {
         let has_failed = matches!(call.outcome, Outcome::Failed | Outcome::Hidden);
         let state = &mut self.0[call.side as usize];
         if has_failed {

@@ -91,9 +91,9 @@ fn calls_side_by_side_and_within_each_other_are_their_own() {
     assert_eq!(failures(&recursive), 2);
 }
 
-fn counted(side: Side, outcome: Outcome) -> CountedCall {
-    let counted_at = NonZeroU32::new(side as u32 + 1).map(|names| CountedAt { minute: 7, names });
-    CountedCall { side, outcome, service: 1, counted_at }
+fn counted(side: Side, outcome: Outcome) -> CallReport {
+    let counted_at = NonZeroU32::new(side as u32 + 1).map(|names| TrafficPosition { minute: 7, names });
+    CallReport { side, outcome, service: 1, counted_at }
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn clients_that_pass_their_traces_on_are_not_matched() {
     let tracker = tracker();
     for (given, side) in [(LAYERS[1], Side::Calling), (LAYERS[2], Side::Answering)] {
         let (call, _) = tracker.place(&facts(given), 0);
-        tracker.count(call, given.0.into(), &CountedCall { service: 2, ..counted(side, Outcome::Ok) });
+        tracker.count(call, given.0.into(), &CallReport { service: 2, ..counted(side, Outcome::Ok) });
     }
     let server = sighting(&tracker, 1, Side::Answering, 1, [1_000, 2_000]);
     assert_eq!(tracker.match_twin(server, "merge", "locked", 0), None);

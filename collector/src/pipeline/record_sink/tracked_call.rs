@@ -2,7 +2,7 @@
 
 use super::RowSink;
 use crate::pipeline::call_tracker::{
-    CallRef, Corrections, CountedCall, Counting, Side, Sighting, SpanFacts, span_key,
+    CallRef, CallReport, Corrections, Counting, Side, Sighting, SpanFacts, span_key,
 };
 use crate::pipeline::identities::{SpanIds, low_64_bits};
 use crate::source::Source;
@@ -38,7 +38,7 @@ impl RowSink<'_> {
 
     /// Counts a call that other spans may report, too.
     pub(super) fn count_tracked(&mut self, tracked: TrackedCall, call: &Call<'_>) {
-        let counted = CountedCall {
+        let counted = CallReport {
             side: Side::of(call.span_kind),
             outcome: call.outcome,
             service: self.span_ids.map_or(0, |ids| ids.service),
