@@ -37,7 +37,7 @@ mod vacuum;
 
 pub use compact::LARGE_BYTES;
 pub use flush::Flushed;
-pub use maintenance::{Kept, MaintenanceMode};
+pub use maintenance::{MaintenanceMode, MaintenanceResult};
 pub use reader::TableReader;
 pub use retention::{Expired, Retention};
 pub use vacuum::Vacuumed;
@@ -50,7 +50,7 @@ use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use event_counts::agreement::{self, CountedRows};
+use event_counts::agreement::{self, RowsByFile};
 use files::{DataFile, Files};
 use parquet::errors::ParquetError;
 use parquet_file::{OpenFile, path_of};
@@ -117,7 +117,7 @@ pub struct DeltaTables {
     /// The damaged files that were set aside when the tables were opened.
     set_aside: Vec<String>,
     /// What is known of the counts of events. It is locked while events are flushed or counted again.
-    counted: Mutex<CountedRows>,
+    counted: Mutex<RowsByFile>,
     /// The runtime, which is dropped last because the tables use it.
     _runtime: Runtime,
 }
@@ -311,7 +311,12 @@ impl DeltaTables {
     ///
     /// # Errors
     /// Returns the error of the step that failed. Every step is either complete or has changed nothing.
-    pub fn maintain(&self, table: Table, mode: MaintenanceMode, now_us: i64) -> Result<Kept, DeltaError> {
+    pub fn maintain(
+        &self,
+        table: Table,
+        mode: MaintenanceMode,
+        now_us: i64,
+    ) -> Result<MaintenanceResult, DeltaError> {
         let DeltaOptions { retention, grace, .. } = &self.options;
         // The counts of events leave with the events.
         let retention = if table.is_derived() { Retention::default() } else { retention[table as usize] };

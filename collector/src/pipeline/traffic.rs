@@ -306,6 +306,26 @@ mod tests {
     }
 
     #[test]
+    fn a_call_can_be_corrected_in_a_later_request() {
+        let (mut traffic, names) = (Traffic::default(), TrafficNames::default());
+        let ok = call(61_000_000, "a", Outcome::Ok, None);
+        let position = traffic.counted_at(&ok, &names).unwrap();
+        assert_eq!(traffic.counted_at(&ok, &names), Some(position));
+        assert_eq!(traffic.counted_at(&Call { outcome: Outcome::Failed, ..ok }, &names), None);
+        let mut rows = TrafficRows::default();
+        traffic.write(Source::OtlpTraces, &mut rows);
+        assert_eq!(rows.len(), 0, "nothing was counted yet");
+        traffic.clear();
+        let correction = Correction { counted_at: position, outcome: Outcome::Hidden };
+        traffic.add_late_failure(&correction, &names);
+        let row = traffic.sums[0].row(Source::OtlpTraces);
+        assert_eq!((row.minute, row.service, row.operation), (60_000_000, Some("s"), Some("a")));
+        assert_eq!((row.outcome, row.calls, row.late_failures), (Outcome::Hidden, 0, 1));
+        traffic.write(Source::OtlpTraces, &mut rows);
+        assert_eq!(rows.len(), 1);
+    }
+
+    #[test]
     fn absurd_numbers_do_not_overflow() {
         let mut traffic = Traffic::default();
         let absurd = Call { count: u64::MAX, ..call(i64::MIN, "a", Outcome::Ok, Some(i64::MAX)) };
