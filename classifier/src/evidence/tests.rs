@@ -83,8 +83,7 @@ proptest::proptest! {
     }
 }
 
-static REGISTRY: LazyLock<Option<Registry>> =
-    LazyLock::new(|| Registry::builtin().ok());
+static REGISTRY: LazyLock<Option<Registry>> = LazyLock::new(|| Registry::builtin().ok());
 
 proptest::proptest! {
     /// Texts without URLs and paths have the same form whether they are copied in runs or character by character.
