@@ -28,7 +28,6 @@ mod record_sink;
 mod reports;
 mod request;
 mod restore;
-mod row_sink;
 mod row_size;
 mod sample_limiter;
 mod self_tracing;
@@ -36,6 +35,7 @@ mod shared;
 mod span_reports;
 mod stream_state;
 mod traffic;
+mod traffic_names;
 mod worker;
 
 pub use call_points::{CallDurations, CallPoint};

@@ -43,7 +43,8 @@ impl Classifier {
             && !attributes.is_delegate(span.kind, span.name);
         let is_unverified = calls_tool && !attributes.has_reply_content();
         let tool_in_name = attributes.tool_in_name(span.name);
-        if attributes.is_part_of_call() {
+        let is_part_of_call = attributes.is_part_of_call();
+        if is_part_of_call {
             let operation = tool_in_name.or_else(|| attributes.named_operation());
             sink.call_part(operation, attributes.side(span.kind));
         }
@@ -58,7 +59,9 @@ impl Classifier {
         if !is_call && stated.is_none() && replies.peek().is_none() {
             return;
         }
-        let name = tool_in_name.or(non_blank(span.name));
+        // The name of a span inside a call, such as that of a stream, is not what was called.
+        let span_name = || non_blank(span.name).filter(|_| is_call || !is_part_of_call);
+        let name = tool_in_name.or_else(span_name);
         if stated.is_none() && replies.peek().is_none() {
             let call = (name, is_unverified);
             return plain_call::emit(rules, span, &attributes, call, origin, (scratch, sink));

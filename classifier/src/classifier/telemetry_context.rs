@@ -58,7 +58,8 @@ impl<'a> TelemetryContext<'a> {
                 .filter(|attribute| !is_span_attribute(attribute))
                 .and_then(|_| attributes.text(clue))
         };
-        let own_text = non_blank(span.status_message).map(|text| (STATUS_MESSAGE, text));
+        let own_text =
+            non_blank(span.status_message).map(|text| (STATUS_MESSAGE, without_empty_message(text)));
         Self {
             fields,
             span_kind: attributes.side(span.kind).as_str(),
@@ -154,6 +155,12 @@ impl<'a> TelemetryContext<'a> {
 pub(super) fn non_blank(text: &str) -> Option<&str> {
     let text = text.trim_ascii();
     (!text.is_empty()).then_some(text)
+}
+
+/// Removes the colon after the class of an exception that has no message: `TimeoutError: `.
+fn without_empty_message(text: &str) -> &str {
+    let is_name = |text: &&str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'));
+    text.strip_suffix(':').filter(is_name).unwrap_or(text)
 }
 
 fn duration_us(span: &Span<'_>) -> Option<i64> {

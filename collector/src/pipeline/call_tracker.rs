@@ -7,15 +7,25 @@
 //!
 //! The first report of a failure is its primary event. A later one is stored as its duplicate, or supersedes it if it
 //! is more informative. A report that belongs to no known trace, such as that of a stream that writes replies, is a
-//! duplicate of the newest failure of its service with the same message, once.
+//! duplicate of the newest failure of its service with the same message, once. The reports of both sides of a call whose
+//! traces are not linked are matched by `twins`. `sides` decides the outcome of a call that its sides see differently.
 //!
 //! Invariants: memory is bounded, and what is forgotten is counted anew; two failed calls are merged into one failure
-//! only if their spans are linked; state of a batch that could not be stored is removed ([`CallTracker::forget`]).
+//! only if their spans are linked, or cannot be and agree in everything else; state of a batch that could not be stored
+//! is removed ([`CallTracker::forget`]).
 
+mod sides;
+mod twins;
+
+use self::sides::Sides;
+use self::twins::{LinkedCallers, Sightings};
 use hashbrown::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+pub(super) use self::sides::{CallReport, Correction, Corrections, Counting, Side, TrafficPosition};
+pub(super) use self::twins::Sighting;
 
 /// The number of shards; with sixteen, workers rarely contend for one.
 const SHARDS: usize = 16;
@@ -30,21 +40,16 @@ const KEPT_PER_SHARD: usize = 512;
 
 /// The facts that a span states about the call that it is a part of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SpanFacts {
+pub(super) struct SpanFacts<'a> {
     pub(super) trace_id: [u8; 16],
     pub(super) span_id: [u8; 8],
     pub(super) parent_span_id: Option<[u8; 8]>,
-    /// A hash of the tool or method that the span names, from [`operation_key`]; zero if it names none.
-    pub(super) operation: u64,
+    /// The tool or method that the span names.
+    pub(super) operation: Option<&'a str>,
     /// A hash of the service, side and name, which is equal for spans of the same layer.
     pub(super) layer: u64,
-}
-
-impl SpanFacts {
-    /// Returns the key of the span.
-    pub(super) fn span_key(&self) -> u64 {
-        span_key(xxh3_64(&self.trace_id), &self.span_id)
-    }
+    /// The side of the call that the span reports.
+    pub(super) side: Side,
 }
 
 /// A reference to a call: the key of its trace, which selects the shard, and its own key.
@@ -81,26 +86,18 @@ pub(super) enum Verdict {
 }
 
 /// The state of a span, or of one that others name as their parent.
-///
-/// Most calls are made of one span and do not fail, so the node of the span that founds a call holds all that is known
-/// about it, until another span joins it or a failure is reported: only then it gets a [`Call`] of its own.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Node {
     call: u64,
     /// A hash of the operation that it names; zero if it names none.
     operation: u64,
-    /// The layer of the span, if it founded its call; otherwise zero.
-    layer: u64,
     is_seen: bool,
-    /// For each side, whether the span counted the call that it founded.
-    has_counted: [bool; 2],
 }
 
 #[derive(Debug, Clone)]
 struct Call<T> {
     layers: [u64; MAX_LAYERS],
-    /// The spans that counted the call: on the answering side, and on the calling side.
-    counted_by: [u64; 2],
+    sides: Sides,
     report: Option<Report<T>>,
     /// The number of reports by the same reporter that are failures of their own.
     own_reports: u32,
@@ -108,28 +105,39 @@ struct Call<T> {
     taken_for_another: Option<u128>,
     /// The call that this one was merged into; zero if there is none.
     alias: u64,
+    /// True if a span of the answering side has no parent, so that the trace does not include the caller.
+    is_rooted: bool,
+    /// The call of another trace that keeps the reports of this one, which are those of its other side.
+    twin: Option<CallRef>,
+    /// True if this call keeps the reports of a call of another trace.
+    has_twin: bool,
+}
+
+impl<T> Call<T> {
+    /// Keeps the better one of two first reports of the same failure, and remembers to take the other one back.
+    fn keep_better(&mut self, other: Option<Report<T>>) {
+        let (best, other) = match (other, self.report.take()) {
+            (Some(other), Some(own)) if other.score > own.score => (Some(other), Some(own.event_id)),
+            (Some(other), Some(own)) => (Some(own), Some(other.event_id)),
+            (other, own) => (other.or(own), None),
+        };
+        (self.report, self.taken_for_another) = (best, other.or(self.taken_for_another));
+    }
 }
 
 impl<T> Default for Call<T> {
     fn default() -> Self {
         Self {
             layers: [0; MAX_LAYERS],
-            counted_by: [0; 2],
+            sides: Sides::default(),
             report: None,
             own_reports: 0,
             taken_for_another: None,
             alias: 0,
+            is_rooted: false,
+            twin: None,
+            has_twin: false,
         }
-    }
-}
-
-impl<T> Call<T> {
-    /// Returns the state of a call of which only the span that founded it is known.
-    fn of_founder(span: u64, node: &Node) -> Self {
-        let mut call = Self::default();
-        call.layers[0] = node.layer;
-        call.counted_by = node.has_counted.map(|has_counted| if has_counted { span } else { 0 });
-        call
     }
 }
 
@@ -137,10 +145,9 @@ impl<T> Call<T> {
 pub(super) struct CallTracker<T> {
     window_us: i64,
     shards: [Mutex<Shard<T>>; SHARDS],
+    sightings: Mutex<Sightings>,
+    linked_callers: RwLock<LinkedCallers>,
 }
-
-/// A map whose keys are hashes already, so a fast hasher is enough.
-type Keyed<V> = HashMap<u64, V, foldhash::fast::RandomState>;
 
 struct Shard<T> {
     started_at: i64,
@@ -148,9 +155,11 @@ struct Shard<T> {
     old: Known<T>,
 }
 
+/// A map whose keys are hashes already, so a fast hasher is enough.
+type Keyed<V> = HashMap<u64, V, foldhash::fast::RandomState>;
+
 struct Known<T> {
     nodes: Keyed<Node>,
-    /// The calls of which more is known than the node of their first span holds.
     calls: Keyed<Call<T>>,
     /// The newest failure for each service and message, for reports without a known trace.
     words: Keyed<u128>,
@@ -200,30 +209,8 @@ impl<T: Clone> Shard<T> {
     /// Returns a call, or the one that it was merged into, and moves it to the younger generation.
     fn call(&mut self, key: u64) -> &mut Call<T> {
         let key = self.resolve(key);
-        let Self { young, old, .. } = self;
-        young.calls.entry(key).or_insert_with(|| {
-            let founder = || young.nodes.get(&key).or_else(|| old.nodes.get(&key));
-            let known = old.calls.remove(&key);
-            known.unwrap_or_else(|| founder().map(|node| Call::of_founder(key, node)).unwrap_or_default())
-        })
-    }
-
-    /// Reports whether more is known about a call than the node of its first span holds.
-    fn has_call(&self, call: u64) -> bool {
-        self.young.calls.contains_key(&call) || self.old.calls.contains_key(&call)
-    }
-
-    /// Returns the node that holds all that is known about a call, if nothing more is known.
-    fn founder(&mut self, call: u64) -> Option<&mut Node> {
-        if self.has_call(call) {
-            return None;
-        }
-        let Self { young, old, .. } = self;
-        let node = match young.nodes.get_mut(&call) {
-            Some(node) => node,
-            None => old.nodes.get_mut(&call)?,
-        };
-        (node.is_seen && node.call == call).then_some(node)
+        let old = &mut self.old.calls;
+        self.young.calls.entry(key).or_insert_with(|| old.remove(&key).unwrap_or_default())
     }
 
     /// Returns the call that a call was merged into, or the call itself.
@@ -256,15 +243,11 @@ impl<T: Clone> Shard<T> {
         for (free, layer) in free.zip(lower.layers.iter().filter(|layer| **layer != 0)) {
             *free = *layer;
         }
-        for (mine, theirs) in upper.counted_by.iter_mut().zip(lower.counted_by) {
-            *mine = if *mine == 0 { theirs } else { *mine };
-        }
-        let (best, other) = match (lower.report, upper.report.take()) {
-            (Some(lower), Some(upper)) if lower.score > upper.score => (Some(lower), Some(upper.event_id)),
-            (Some(lower), Some(upper)) => (Some(upper), Some(lower.event_id)),
-            (lower, upper) => (lower.or(upper), None),
-        };
-        (upper.report, upper.taken_for_another) = (best, other.or(upper.taken_for_another));
+        upper.sides.unite(&lower.sides);
+        upper.is_rooted |= lower.is_rooted;
+        upper.has_twin |= lower.has_twin;
+        upper.twin = upper.twin.or(lower.twin);
+        upper.keep_better(lower.report);
         upper.own_reports = upper.own_reports.max(lower.own_reports);
         self.young.calls.insert(below, Call { alias: above, ..Call::default() });
     }
@@ -281,22 +264,6 @@ impl<T: Clone> Shard<T> {
         true
     }
 
-    /// Reports whether a span counts a call: it is the first span on its side to do so, or has counted it before.
-    fn counts(&mut self, call: u64, span: u64, is_caller: bool) -> bool {
-        let side = usize::from(is_caller);
-        if call == span
-            && let Some(founder) = self.founder(span)
-        {
-            founder.has_counted[side] = true;
-            return true;
-        }
-        let counted_by = &mut self.call(call).counted_by[side];
-        if *counted_by == 0 {
-            *counted_by = span;
-        }
-        *counted_by == span
-    }
-
     /// Returns the call of a span: that of its children, that of its parent, or a new one.
     fn place(&mut self, span: u64, parent: Option<u64>, operation: u64, layer: u64) -> u64 {
         let agrees = |node: &Node| node.operation == operation || node.operation == 0 || operation == 0;
@@ -305,7 +272,6 @@ impl<T: Clone> Shard<T> {
             return own.call;
         }
         let above = parent.and_then(|parent| self.node(parent));
-        let is_parent_unknown = above.is_none();
         // A span that names no operation also joins a parent that others have named but that was not seen yet.
         let above = above.filter(|node| node.is_seen || operation == 0);
         let candidates = [own, above].into_iter().flatten().filter(agrees);
@@ -317,10 +283,8 @@ impl<T: Clone> Shard<T> {
             }
         }
         let call = joined.map_or(span, |node| node.call);
-        let mut founding_layer = if joined.is_none() && operation != 0 { layer } else { 0 };
-        if founding_layer != 0 && self.has_call(call) {
+        if joined.is_none() && operation != 0 {
             self.add_layer(call, layer);
-            founding_layer = 0;
         }
         if let (Some(own), Some(above)) = (own.filter(agrees), above.filter(agrees))
             && joined.is_some()
@@ -330,13 +294,11 @@ impl<T: Clone> Shard<T> {
         }
         let inherited = joined.map_or(0, |node| node.operation);
         let operation = if operation == 0 { inherited } else { operation };
-        let node = Node { call, operation, layer: founding_layer, is_seen: true, has_counted: [false; 2] };
-        self.young.nodes.insert(span, node);
+        self.young.nodes.insert(span, Node { call, operation, is_seen: true });
         if let Some(parent) = parent
-            && is_parent_unknown
-            && parent != span
+            && self.node(parent).is_none()
         {
-            self.young.nodes.insert(parent, Node { call, operation, ..Node::default() });
+            self.young.nodes.insert(parent, Node { call, operation, is_seen: false });
         }
         call
     }
@@ -348,35 +310,23 @@ impl<T: Clone> CallTracker<T> {
         Self {
             window_us: i64::try_from(window.as_micros()).unwrap_or(i64::MAX),
             shards: std::array::from_fn(|_| Mutex::default()),
+            sightings: Mutex::default(),
+            linked_callers: RwLock::default(),
         }
     }
 
-    /// Returns the call that a span is a part of.
-    pub(super) fn place(&self, facts: &SpanFacts, now: i64) -> CallRef {
-        self.place_in_shard(facts, now, |_, call| call)
-    }
-
-    /// Returns the call that a span is a part of, and whether the span counts it, as [`Self::counts`] does.
-    pub(super) fn place_and_count(&self, facts: &SpanFacts, is_caller: bool, now: i64) -> (CallRef, bool) {
-        self.place_in_shard(facts, now, |shard, call| {
-            let span = span_key(call.trace, &facts.span_id);
-            (call, shard.counts(call.call, span, is_caller))
-        })
-    }
-
-    fn place_in_shard<R>(
-        &self,
-        facts: &SpanFacts,
-        now: i64,
-        then: impl FnOnce(&mut Shard<T>, CallRef) -> R,
-    ) -> R {
+    /// Returns the call that a span is a part of, and what turns out to be wrong about traffic that was counted.
+    pub(super) fn place(&self, facts: &SpanFacts<'_>, now: i64) -> (CallRef, Corrections) {
         let trace = xxh3_64(&facts.trace_id);
         let key = |span: &[u8; 8]| span_key(trace, span);
+        let operation = facts.operation.map_or(0, |operation| xxh3_64(operation.as_bytes()).max(1));
         let mut shard = self.shard(trace);
         shard.turn(self.window_us, now);
         let parent = facts.parent_span_id.as_ref().map(key);
-        let call = shard.place(key(&facts.span_id), parent, facts.operation, facts.layer.max(1));
-        then(&mut shard, CallRef { trace, call })
+        let key = shard.place(key(&facts.span_id), parent, operation, facts.layer.max(1));
+        let call = shard.call(key);
+        call.is_rooted |= parent.is_none() && facts.side == Side::Answering;
+        (CallRef { trace, call: key }, call.sides.settle())
     }
 
     /// Returns the call of the span of a log record, or `None` if that span was not seen yet.
@@ -393,17 +343,26 @@ impl<T: Clone> CallTracker<T> {
         let mut shard = self.shard(trace);
         shard.turn(self.window_us, now);
         let call = shard.node(key).map_or(key, |node| node.call);
-        shard.young.nodes.entry(key).or_insert(Node { call, ..Node::default() });
+        shard.young.nodes.entry(key).or_insert(Node { call, operation: 0, is_seen: false });
         CallRef { trace, call }
     }
 
-    /// Reports whether a span counts its call: it is the first span on its side to do so, or has counted it before.
-    pub(super) fn counts(&self, call: CallRef, span: u64, is_caller: bool) -> bool {
-        self.shard(call.trace).counts(call.call, span, is_caller)
+    /// Decides how a span counts in traffic, given what is known about its call.
+    pub(super) fn count(&self, call: CallRef, span: u64, counted: &CallReport) -> Counting {
+        let (counting, linked_caller) = {
+            let mut shard = self.shard(call.trace);
+            let sides = &mut shard.call(call.call).sides;
+            (sides.count(span, counted), sides.linked_caller())
+        };
+        if let Some(caller) = linked_caller {
+            self.remember_linked(caller);
+        }
+        counting
     }
 
     /// Judges a report of a failure, and keeps it if it is the best so far.
     pub(super) fn report(&self, call: CallRef, mut report: Report<T>) -> Verdict {
+        let call = self.follow(call);
         let mut shard = self.shard(call.trace);
         shard.young.kept += usize::from(report.kept.is_some());
         if shard.young.kept > KEPT_PER_SHARD {
@@ -423,11 +382,12 @@ impl<T: Clone> CallTracker<T> {
             return Verdict::First;
         }
         let earlier_id = earlier.event_id;
+        // A report can replace one event only, so one that takes another back is never shown itself.
+        if let Some(other) = known.taken_for_another.take() {
+            return Verdict::DuplicateOfTwo(earlier_id, other);
+        }
         if known.own_reports > 1 || report.score <= earlier.score {
-            return match known.taken_for_another.take() {
-                Some(other) => Verdict::DuplicateOfTwo(earlier_id, other),
-                None => Verdict::Duplicate(earlier_id),
-            };
+            return Verdict::Duplicate(earlier_id);
         }
         known.own_reports = 0;
         known.report = Some(report);
@@ -436,6 +396,7 @@ impl<T: Clone> CallTracker<T> {
 
     /// Returns the best report of a call so far.
     pub(super) fn best_report(&self, call: CallRef) -> Option<Report<T>> {
+        let call = self.follow(call);
         self.shard(call.trace).call(call.call).report.clone()
     }
 
@@ -463,9 +424,6 @@ impl<T: Clone> CallTracker<T> {
             let mut shard = self.shard(*trace);
             shard.young.calls.remove(call);
             shard.old.calls.remove(call);
-            if let Some(founder) = shard.founder(*call) {
-                (founder.layer, founder.has_counted) = (0, [false; 2]);
-            }
         }
     }
 
@@ -473,11 +431,6 @@ impl<T: Clone> CallTracker<T> {
         let index = usize::try_from(key % SHARDS as u64).unwrap_or(0);
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the key of the operation that a span names, or zero if it names none.
-pub(super) fn operation_key(operation: Option<&str>) -> u64 {
-    operation.map_or(0, |operation| xxh3_64(operation.as_bytes()).max(1))
 }
 
 /// Returns the key of a span in its trace; it is never zero.

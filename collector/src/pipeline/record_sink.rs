@@ -1,17 +1,26 @@
 //! The sink for the records of one request: turns them into rows one by one, and counts them.
 
+mod tracked_call;
+
+use self::tracked_call::TrackedCall;
 use super::batch::Batch;
 use super::call_points::{CallDurations, CallPoint};
-use super::identities::{SpanIds, body_text, call_identity, log_identity, span_identity};
-use super::row_sink::{CallPart, DedupKeys, RowSink};
+use super::coalesce::{self, Coalescer, Placement};
+use super::identities::{
+    LOG_SIGNAL, SPAN_SIGNAL, SpanIds, body_text, call_identity, log_identity, report_identity, span_identity,
+};
+use super::reports;
+use super::row_size;
 use super::traffic::Traffic;
 use super::{Defaults, IngestResponse, RejectedRecord, Shared};
 use crate::counters::{RequestCounts, reason_index};
 use crate::limits::Limits;
 use crate::source::Source;
-use classifier::telemetry::{self, LogRecord, Resource, Span};
-use classifier::{Classifier, RecordOrigin, RequestTracker};
-use store::rows::Reject;
+use classifier::telemetry::{self, LogRecord, Resource, Span, SpanKind};
+use classifier::{
+    Call, Category, Classifier, Event, RecordOrigin, RequestTracker, Sink, TimeSource, UnrecognizedReason,
+};
+use store::rows::{EventRow, Reject, Relation};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The reason of an OTLP record that cannot be read.
@@ -177,11 +186,10 @@ impl RecordSink<'_> {
             counted: None,
             durations: None,
             span_ids: None,
-            part: CallPart::None,
+            call: None,
             unusable: None,
         };
         classify(self.classifier, &origin, &mut rows);
-        rows.tracked_call();
         match rows.unusable {
             Some(reason) if reason.is_unreadable() => {
                 self.reject(number, reason.as_str(), &reason.to_string(), sample);
@@ -218,5 +226,199 @@ impl RecordSink<'_> {
             bytes: i64::try_from(sample.len()).unwrap_or(i64::MAX),
             sample: &text,
         });
+    }
+}
+
+/// The keys by which a duplicate of a span or log record is recognized.
+#[derive(Debug, Clone, Copy, Default)]
+struct DedupKeys {
+    /// The identity of the span that it is or belongs to.
+    span: Option<u128>,
+    /// The identity of its calls, which are counted once.
+    call: Option<u64>,
+}
+
+/// The sink for the events and calls that the classifier finds in one record.
+struct RowSink<'r> {
+    shared: &'r Shared,
+    batch: &'r mut Batch,
+    traffic: &'r mut Traffic,
+    counts: &'r mut RequestCounts,
+    source: Source,
+    arrival: i64,
+    dedup_keys: DedupKeys,
+    /// True if the calls of this record were counted when it came before; `None` until its first call.
+    counted: Option<bool>,
+    /// The ids of the span that this record is or belongs to.
+    span_ids: Option<SpanIds>,
+    /// The tool call that this span is a part of.
+    call: Option<TrackedCall>,
+    /// The durations of the calls of a data point.
+    durations: Option<CallDurations>,
+    /// The first reason for which the record, or a part of it, could not be used.
+    unusable: Option<UnrecognizedReason>,
+}
+
+impl RowSink<'_> {
+    /// Reports whether an event was sent before, or was already reported by the other signal of its span.
+    fn is_duplicate(&mut self, event: &Event<'_>) -> bool {
+        // Two failures of an unknown kind need not be the same.
+        let span = self.dedup_keys.span.filter(|_| event.category != Category::Unknown);
+        let pair = match (self.source, span) {
+            (Source::Envelopes | Source::Files | Source::Stdin | Source::OtlpMetrics, _) => return false,
+            (Source::OtlpTraces, Some(span)) => Some((
+                report_identity(SPAN_SIGNAL, span, &event.canonical),
+                report_identity(LOG_SIGNAL, span, &event.canonical),
+            )),
+            (Source::OtlpLogs, Some(span)) => Some((
+                report_identity(LOG_SIGNAL, span, &event.canonical),
+                report_identity(SPAN_SIGNAL, span, &event.canonical),
+            )),
+            (_, None) => None,
+        };
+        // A report of a tracked call is judged together with the other reports of that call.
+        let is_tracked = self.call.is_some() && reports::is_report(event);
+        let is_reported = !is_tracked && pair.is_some_and(|(_, other)| self.shared.dedup.contains(other));
+        if is_reported || !self.insert_identity(event.event_id) {
+            self.batch.depends_on_others = true;
+            return true;
+        }
+        if let Some((mine, _)) = pair {
+            self.insert_identity(mine);
+        }
+        false
+    }
+
+    fn store(&mut self, event: &Event<'_>, relation: Relation) {
+        self.batch.bytes += row_size::event_bytes(event);
+        self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival, relation });
+    }
+
+    /// Stores a report; only the first report of a failure counts as an event.
+    fn store_related(&mut self, event: &Event<'_>, relation: Relation, known: usize) {
+        if relation == Relation::Primary {
+            return self.store_primary(event, known);
+        }
+        self.batch.depends_on_others = true;
+        self.counts.duplicates += 1;
+        // If budgets limit the rows, further reports get none.
+        if !self.shared.budgets.are_set() {
+            self.store(event, relation);
+        }
+    }
+
+    fn store_primary(&mut self, event: &Event<'_>, known: usize) {
+        self.counts.events += 1;
+        self.counts.categories.add(event.category, 1);
+        self.counts.times_replaced += u64::from(event.context.time_source == TimeSource::Replaced);
+        if self.shared.budgets.are_set() {
+            return self.store_within_budget(event, known);
+        }
+        self.store(event, Relation::Primary);
+    }
+
+    /// Stores an event, or lets an existing row represent it. The identities of the batch from `known` on are those
+    /// of the event.
+    fn store_within_budget(&mut self, event: &Event<'_>, known: usize) {
+        let (row, now) = (self.batch.rows.events.len(), self.shared.now());
+        match self.batch.coalescer.place_event(event, row, &self.shared.budgets, now) {
+            Placement::Own => self.store(event, Relation::Primary),
+            Placement::Overflow { is_shared_bucket } => {
+                self.store(&coalesce::overflow_event(event, is_shared_bucket), Relation::Primary);
+            }
+            Placement::Shared(row) => {
+                self.counts.over_budget += 1;
+                let Batch { coalescer, rows, identities, bytes, .. } = &mut *self.batch;
+                // Only duplicates of spans and log records are recognized; calls are recognized with the failure of
+                // their span.
+                let own = identities[known..].iter().copied();
+                let call = self.dedup_keys.call.filter(|_| self.source == Source::OtlpTraces);
+                coalescer.coalesce(row, &mut rows.events, own.chain(call.map(u128::from)));
+                *bytes += Coalescer::BYTES;
+            }
+        }
+    }
+
+    /// Remembers an identity as part of this batch. Returns true if it is new.
+    fn insert_identity(&mut self, identity: u128) -> bool {
+        let is_new = self.shared.dedup.insert(identity, self.arrival);
+        if is_new {
+            self.batch.identities.push(identity);
+            self.batch.bytes += size_of::<u128>();
+        }
+        is_new
+    }
+
+    fn count_call(&mut self, call: &Call<'_>) {
+        self.counts.calls += call.count;
+        self.traffic.add(call);
+    }
+
+    /// Counts the calls of a data point, unless spans report the same calls.
+    fn count_point(&mut self, call: &Call<'_>, durations: &CallDurations) {
+        if self.shared.span_reports.contains(call.service, call.operation, self.arrival) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        self.counts.calls += call.count;
+        self.traffic.add_histogram(call, durations);
+    }
+
+    /// Reports whether the calls of this span or log record have been counted before.
+    fn are_calls_counted(&mut self) -> bool {
+        let Some(call) = self.dedup_keys.call else { return false };
+        if let Some(counted) = self.counted {
+            return counted;
+        }
+        let counted = !self.shared.dedup.insert(call.into(), self.arrival);
+        self.batch.depends_on_others |= counted;
+        if !counted {
+            self.batch.add_counted_call(call);
+        }
+        *self.counted.insert(counted)
+    }
+}
+
+impl Sink for RowSink<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        let known = self.batch.identities.len();
+        if self.source == Source::OtlpLogs && self.call.is_none() {
+            self.call = self.call_of_log();
+        }
+        if self.is_duplicate(event) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        match self.call.filter(|_| reports::is_report(event)) {
+            Some(tracked) => self.store_report(tracked, event, known),
+            None => {
+                if reports::is_report(event) {
+                    self.expect_span(event);
+                }
+                self.store_primary(event, known);
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        if let Some(durations) = self.durations {
+            return self.count_point(call, &durations);
+        }
+        if self.are_calls_counted() {
+            self.counts.duplicates += 1;
+            return;
+        }
+        match self.call {
+            Some(tracked) => self.count_tracked(tracked, call),
+            None => self.count_call(call),
+        }
+    }
+
+    fn call_part(&mut self, operation: Option<&str>, side: SpanKind) {
+        self.track_call(operation, side);
+    }
+
+    fn unrecognized(&mut self, reason: UnrecognizedReason) {
+        self.unusable.get_or_insert(reason);
     }
 }
