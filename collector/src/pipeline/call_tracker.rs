@@ -181,7 +181,9 @@ impl<T> Known<T> {
             return;
         }
         let Self { nodes, calls, words, kept } = self;
-        (nodes.clear(), calls.clear(), words.clear());
+        nodes.clear();
+        calls.clear();
+        words.clear();
         *kept = 0;
     }
 }
