@@ -65,7 +65,7 @@ pub(crate) fn copy(from: &Path, to: &Path, base: Option<&Path>) -> anyhow::Resul
     let shared =
         if shared > 0 { format!(", {shared} of them shared with the earlier one") } else { String::new() };
     terminal::print_note(&format!(
-        "copied {} to {}: {}{shared}, {bytes} bytes; now reading all of it again",
+        "copied {} to {}: {}{shared}, {bytes} bytes; verifying every byte of the copy",
         sanitize(&from.display().to_string()),
         sanitize(&to.display().to_string()),
         terminal::format_count(files, "file"),
