@@ -8,6 +8,7 @@
 //! such a statement can be planned. [`check_plan`] is the second: the engine verifies that the plan changes nothing.
 
 mod complexity;
+mod precedence;
 
 use crate::error::{Kind, Limit, QueryError};
 use crate::limits::Limits;
@@ -98,9 +99,18 @@ pub fn parse_statements(sql: &str, limits: &Limits) -> Result<Vec<Statement>, Qu
         .with_recursion_limit(MAX_DEPTH)
         .build()
         .map_err(QueryError::from)?;
-    let statements: Vec<Statement> = parser.parse_statements()?.into();
+    let mut statements: Vec<Statement> = parser.parse_statements()?.into();
     statements.iter().try_for_each(check_complexity)?;
+    statements.iter_mut().for_each(correct_precedence);
     Ok(statements)
+}
+
+fn correct_precedence(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => precedence::correct(statement.as_mut()),
+        Statement::Explain(explain) => correct_precedence(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => {}
+    }
 }
 
 fn check_complexity(statement: &Statement) -> Result<(), QueryError> {
@@ -152,12 +162,13 @@ pub fn parse_condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
     }
     let dialect = PostgreSqlDialect {};
     let parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(MAX_DEPTH).build();
-    let expression = parser?.parse_into_expr()?;
+    let mut expression = parser?.parse_into_expr()?;
     if let Some(alias) = &expression.alias {
         let error = QueryError::new(Kind::Syntax, format!("'{alias}' is more than the condition"));
         return Err(error.hint("join conditions with AND or OR"));
     }
     complexity::check_expression(&expression.expr, MAX_CONDITION_DEPTH)?;
+    precedence::correct(&mut expression.expr);
     if expression.expr.visit(&mut SubqueryFinder).is_break() {
         let error =
             QueryError::new(Kind::Refused, "a condition applies to single events and cannot contain a query");

@@ -50,7 +50,7 @@ use crate::schema::Table;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use event_counts::agreement::{self, CountedRows};
+use event_counts::agreement::{self, RowsByFile};
 use files::{DataFile, Files};
 use parquet::errors::ParquetError;
 use parquet_file::{OpenFile, path_of};
@@ -117,7 +117,7 @@ pub struct DeltaTables {
     /// The damaged files that were set aside when the tables were opened.
     set_aside: Vec<String>,
     /// What is known of the counts of events. It is locked while events are flushed or counted again.
-    counted: Mutex<CountedRows>,
+    counted: Mutex<RowsByFile>,
     /// The runtime, which is dropped last because the tables use it.
     _runtime: Runtime,
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The number of rows of `events` that each file of `event_counts` counts, as far as it was read. Files never change.
 #[derive(Debug, Default)]
-pub(crate) struct CountedRows(HashMap<String, u64>);
+pub(crate) struct RowsByFile(HashMap<String, u64>);
 
 /// Makes the counts agree with the events. Nothing may be flushed meanwhile.
 ///
@@ -26,7 +26,7 @@ pub(crate) struct CountedRows(HashMap<String, u64>);
 pub(in crate::delta) fn restore(
     counts: &StoredTable,
     events: &StoredTable,
-    known: &mut CountedRows,
+    known: &mut RowsByFile,
     now_ms: i64,
 ) -> Result<(), DeltaError> {
     let (of_counts, of_events) = (counts.files(), events.files());
@@ -74,7 +74,7 @@ fn differing_days(
     counts: &StoredTable,
     of_counts: &Files,
     of_events: &Files,
-    known: &mut CountedRows,
+    known: &mut RowsByFile,
 ) -> BTreeSet<i32> {
     let mut difference: BTreeMap<i32, i64> = BTreeMap::new();
     for file in &of_events.files {
