@@ -13,6 +13,7 @@ mod keys;
 use super::{Failure, prose};
 use crate::code::Code;
 use crate::context::http_status;
+use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::registry::Registry;
 use build::build;
