@@ -14,6 +14,7 @@
 //!    [`Origin`] is one whose pages may use the endpoints.
 //! 8. [`browser_session`] lets a user sign in once, and then use a cookie in place of the token.
 //! 9. [`ConnectionLimiter`] limits connections, and keeps one address from holding all of them.
+//! 10. [`metrics`] declares and reports what connections and authentication count.
 //!
 //! # Invariants
 //!
@@ -28,6 +29,7 @@ mod credentials;
 mod denial;
 mod host_header;
 pub mod listener;
+pub mod metrics;
 mod middleware;
 mod origin;
 mod revocation;

@@ -93,7 +93,11 @@ impl Case {
     }
 }
 
-/// Returns the sum of a counter over all sources.
+/// Returns the sum of a counter over all sources, and over its labels if it has some.
 pub(crate) fn total_of(status: &Value, name: &str) -> u64 {
-    SOURCES.iter().filter_map(|source| status["sources"][source][name].as_u64()).sum()
+    let sum = |counted: &Value| match counted {
+        Value::Object(counts) => counts.values().filter_map(Value::as_u64).sum(),
+        count => count.as_u64().unwrap_or_default(),
+    };
+    SOURCES.iter().map(|source| sum(&status["sources"][source][name])).sum()
 }

@@ -123,7 +123,7 @@ fn replay(runtime: &tokio::runtime::Runtime, folder: &Path) -> anyhow::Result<()
     let server = Server::start_unflushed(&program, &data)?;
     let mut case = Case::all("envelopes")?.swap_remove(0);
     Bench { server: &server, runtime }.load(&mut case, Pace::Top, REPLAYED)?;
-    let expected = cases::total_of(&server.status()?, "events");
+    let expected = cases::total_of(&server.status()?, "received_events");
     drop(server);
     std::fs::remove_file(data.join("endpoints.json"))?;
     let server = Server::start(&program, &data)?;
@@ -204,10 +204,13 @@ fn check(server: &Server, cases: &[Case]) -> anyhow::Result<serde_json::Value> {
         let sent: u64 = cases.iter().filter(|case| case.source() == source).map(|case| case.sent).sum();
         let counted = &status["sources"][source];
         let count = |name: &str| counted[name].as_u64().unwrap_or(u64::MAX);
-        ensure!(count("accepted") + count("rejected") == sent, "{sent} {source} were sent, not {counted}");
-        ensure!(count("repeats") == 0, "{source} were taken for repeats: {counted}");
-        ensure!(counted["refused"] == serde_json::json!({}), "{source} were refused: {counted}");
+        ensure!(
+            count("accepted_records") + count("rejected_records") == sent,
+            "{sent} {source} were sent, not {counted}"
+        );
+        ensure!(count("duplicate_records") == 0, "{source} were taken for repeats: {counted}");
+        ensure!(counted["rejected_requests"] == serde_json::json!({}), "{source} were rejected: {counted}");
     }
-    ensure!(status["panics"] == 0, "the server caught panics: {status}");
+    ensure!(status["server"]["panics"] == 0, "the server caught panics: {status}");
     Ok(status)
 }

@@ -74,15 +74,16 @@ pub(crate) fn server(starts: &[Duration], before: Resident, after: Resident, sta
         mib(before.now),
         mib(after.now)
     );
-    let records = total_of(status, "accepted") + total_of(status, "rejected");
-    let number = |name: &str| status["wal"][name].as_f64().unwrap_or(f64::NAN);
+    let records = total_of(status, "accepted_records") + total_of(status, "rejected_records");
+    let number = |path: &str| status.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let commits = number("/wal/fsync_seconds/count");
     println!(
         "{records} records, {} events; log: {:.0} bytes a record; {:.0} commits, fsync {:.2} ms on average, {:.0} at most",
-        total_of(status, "events"),
-        number("record_bytes") / records as f64,
-        number("commits"),
-        number("fsync_micros") / number("commits") / 1e3,
-        number("fsync_max_micros") / 1e3,
+        total_of(status, "received_events"),
+        number("/wal/written_bytes") / records as f64,
+        commits,
+        number("/wal/fsync_seconds/sum") / commits * 1e3,
+        number("/wal/fsync_max_seconds") * 1e3,
     );
 }
 
@@ -93,16 +94,16 @@ pub(crate) fn tables(status: &Value, cases: &[Case]) {
         ["events", "traffic", "rejects"].map(|table| number(&format!("/tables/{table}/bytes"))).iter().sum();
     println!(
         "flushed: {:.0} rows in {:.0} flushes, {:.0} ms each, {:.0} at most; {} files of events; merged {:.0} files into {:.0}",
-        number("/flush/rows"),
+        number("/flush/flushed_rows"),
         number("/flush/flushes"),
-        number("/flush/micros") / number("/flush/flushes") / 1e3,
-        number("/flush/max_micros") / 1e3,
+        number("/flush/seconds") / number("/flush/flushes") * 1e3,
+        number("/flush/max_seconds") * 1e3,
         number("/tables/events/files"),
-        number("/maintenance/merged_files"),
-        number("/maintenance/merged_into_files"),
+        number("/maintenance/compacted_files"),
+        number("/maintenance/compaction_written_files"),
     );
     if cases.iter().all(|case| case.source() == "envelopes") {
-        let came = number("/sources/envelopes/body_bytes");
+        let came = number("/sources/envelopes/decompressed_bytes");
         println!("disk: {:.1} times smaller than the NDJSON that came in (target 15)", came / bytes);
     }
 }

@@ -122,11 +122,11 @@ impl Server {
         loop {
             let status = self.status()?;
             let count = |part: &str, name: &str| status[part][name].as_u64().unwrap_or(u64::MAX);
-            let is_hot = count("log", "records") - count("flush", "records") == count("hot", "records");
-            if is_hot && count("hot", "bytes") < MAY_WAIT {
+            let unflushed = count("wal", "records") - count("flush", "flushed_records");
+            if unflushed == count("buffer", "records") && count("buffer", "bytes") < MAY_WAIT {
                 return Ok(begin.elapsed());
             }
-            ensure!(status["flush"]["failing"] == false, "flushing fails: {status}");
+            ensure!(status["flush"]["failing"] == 0, "flushing fails: {status}");
             waited(begin, PATIENCE, "flushing")?;
         }
     }

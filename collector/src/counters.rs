@@ -101,7 +101,7 @@ pub struct RequestCounts {
 
 /// Declares the counters of a source, including those to which the counts of requests are added.
 macro_rules! source_counters {
-    ($($(#[$doc:meta])* $name:ident = $key:literal,)+) => {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
         /// The counters of one receiver.
         #[derive(Debug, Default)]
         pub struct SourceCounters {
@@ -131,35 +131,29 @@ macro_rules! source_counters {
                     self.categories[category as usize].add(count);
                 }
             }
-
-            /// Returns the counters that are also in [`RequestCounts`], with their names.
-            #[must_use]
-            pub fn named(&self) -> Vec<(&'static str, u64)> {
-                vec![$(($key, self.$name.get()),)+]
-            }
         }
     };
 }
 
 source_counters! {
     /// Lines, spans or log records that could be read.
-    accepted = "accepted",
+    accepted,
     /// Those that held nothing of ours.
-    unrecognized = "unrecognized",
+    unrecognized,
     /// Those that could not be read.
-    rejected = "rejected",
+    rejected,
     /// Errors, warnings and audit events.
-    events = "events",
+    events,
     /// Calls.
-    calls = "calls",
+    calls,
     /// Data points of metrics that tell of no calls.
-    ignored = "ignored",
+    ignored,
     /// Events past the budget of their service that have no row of their own.
-    over_budget = "over_budget",
+    over_budget,
     /// Events and calls that had been sent before.
-    duplicates = "repeats",
+    duplicates,
     /// Events whose time was unusable.
-    times_replaced = "times_replaced",
+    times_replaced,
 }
 
 /// All counters of the collector.

@@ -1,11 +1,12 @@
 //! Prometheus metrics of services, and of the server itself, on `/metrics`.
 //!
-//! 1. [`names`] is the closed list of metrics.
+//! 1. [`names`] declares the metrics of the collector; other crates declare theirs in the same way.
 //! 2. `batch_summary` sums the rows of a batch while a worker has them in memory as Arrow arrays.
 //! 3. `registry` adds the summaries when their rows are durable, in a bounded number of series (`family`).
 //!    `quota_gauges` holds gauges that expire, `group_tracker` finds new groups of errors, and `warmup` restores what
 //!    a restart would forget.
-//! 4. `health` reads what is counted elsewhere anyway; [`Exporter`] combines everything at each scrape.
+//! 4. `health` reads what the collector counts elsewhere anyway. [`ServerMetrics`] combines all metrics at each scrape,
+//!    and `status_json` writes the same values for `/api/v1/status`.
 //!
 //! Invariants: only durable rows are counted; ingest does work per batch and not per row, and never waits for a
 //! scrape; there are at most `Limits::series` series, whatever is sent.
@@ -21,6 +22,7 @@ pub mod names;
 mod proto_values;
 mod quota_gauges;
 mod registry;
+mod status_json;
 mod warmup;
 
 #[cfg(test)]
@@ -28,8 +30,7 @@ mod tests;
 
 pub(crate) use batch_summary::BatchSummary;
 pub(crate) use captures::{Capture, REPLY_NOT_CAPTURED};
-pub use export::{Exporter, routes};
-pub use health::{EndpointMetrics, ProtocolQueryStats, QueryStats};
+pub use export::{ServerMetrics, routes};
 pub(crate) use warmup::start as start_warmup;
 
 use crate::limits::Limits;

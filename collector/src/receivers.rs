@@ -61,7 +61,7 @@ pub trait IngestPipeline: Clone + Send + Sync + 'static {
     fn submit(&self, request: Request) -> impl Future<Output = Result<IngestResponse, Rejection>> + Send;
 
     /// Counts a request that was rejected before it was submitted.
-    fn refused(&self, source: Source, rejection: &Rejection);
+    fn rejected(&self, source: Source, rejection: &Rejection);
 }
 
 impl IngestPipeline for Pipeline {
@@ -77,7 +77,7 @@ impl IngestPipeline for Pipeline {
         self.submit(request).await
     }
 
-    fn refused(&self, source: Source, rejection: &Rejection) {
+    fn rejected(&self, source: Source, rejection: &Rejection) {
         self.record_rejection(source, rejection);
     }
 }
@@ -93,9 +93,9 @@ pub struct Routers {
 /// Builds the receivers of one pipeline, for clients with the ingest scope. They share one limit on concurrent
 /// requests.
 pub fn routers(intake: impl IngestPipeline, authenticator: &Arc<Authenticator>) -> Routers {
-    let door = IngestService::new(intake);
+    let service = IngestService::new(intake);
     let http = envelopes::routes().merge(otlp_http::routes()).fallback(otlp_http::unknown);
-    let (of_http, of_grpc) = (door.clone(), door.clone());
+    let (of_http, of_grpc) = (service.clone(), service.clone());
     let http = auth::require_scope(
         http,
         authenticator,
@@ -108,11 +108,11 @@ pub fn routers(intake: impl IngestPipeline, authenticator: &Arc<Authenticator>) 
         Scope::Ingest,
         move |denial: &Denial, request: &axum::extract::Request| otlp_grpc::denied(&of_grpc, denial, request),
     );
-    Routers { http: http.with_state(door.clone()), grpc: grpc.with_state(door) }
+    Routers { http: http.with_state(service.clone()), grpc: grpc.with_state(service) }
 }
 
 /// Returns the rejection for a client that authentication or authorization denied.
-fn refusal_of(denial: &Denial) -> Rejection {
+fn rejection_of(denial: &Denial) -> Rejection {
     let reason = match denial.reason {
         auth::DenialReason::CrossSite => RejectionReason::CrossSite,
         _ if denial.is_unauthenticated() => RejectionReason::Unauthenticated,
@@ -150,27 +150,27 @@ impl<I: IngestPipeline> IngestService<I> {
     }
 
     /// Collects the body and submits it. The request has been counted when this returns, accepted or rejected.
-    async fn pass(&self, asked: RequestHead, body: Body) -> Result<IngestResponse, Rejection> {
-        let source = asked.source;
-        let (_slot, request) = match self.admit(asked, body).await {
+    async fn pass(&self, request_head: RequestHead, body: Body) -> Result<IngestResponse, Rejection> {
+        let source = request_head.source;
+        let (_slot, request) = match self.admit(request_head, body).await {
             Ok(admitted) => admitted,
-            Err(rejection) => return Err(self.refuse(source, rejection)),
+            Err(rejection) => return Err(self.reject(source, rejection)),
         };
         self.intake.submit(request).await
     }
 
     /// Counts a rejection that happens before `submit`, and returns it. All such rejections go through here.
-    fn refuse(&self, source: Source, rejection: Rejection) -> Rejection {
-        self.intake.refused(source, &rejection);
+    fn reject(&self, source: Source, rejection: Rejection) -> Rejection {
+        self.intake.rejected(source, &rejection);
         rejection
     }
 
     async fn admit(
         &self,
-        asked: RequestHead,
+        request_head: RequestHead,
         body: Body,
     ) -> Result<(OwnedSemaphorePermit, Request), Rejection> {
-        let RequestHead { source, encoding, read, defaults, idempotency_key, bounds } = asked;
+        let RequestHead { source, encoding, read, defaults, idempotency_key, bounds } = request_head;
         // This comes before the wait for a slot: a request that announces too large a body never takes one.
         bounds.check_announced()?;
         let frame = bounds.frame;
@@ -229,7 +229,7 @@ impl<I: IngestPipeline> Unanswered<'_, I> {
 impl<I: IngestPipeline> Drop for Unanswered<'_, I> {
     fn drop(&mut self) {
         if self.armed {
-            self.intake.refused(self.source, &body::gone());
+            self.intake.rejected(self.source, &body::gone());
         }
     }
 }

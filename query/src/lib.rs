@@ -18,13 +18,15 @@
 //!
 //! # What is not here
 //!
-//! This crate has no receivers, no metrics and no alerts. It shares only the store with `collector`.
+//! This crate has no receivers and no alerts. It shares only the store with `collector`. [`metrics`] reports what it
+//! counts; the collector exports it.
 
 mod engine;
 mod error;
 pub mod functions;
 pub mod guard;
 mod limits;
+pub mod metrics;
 mod parameters;
 pub mod serve;
 mod source;

@@ -12,7 +12,7 @@ const WORKER_MEMORY: usize = 64 << 20;
 pub struct Limits {
     /// The run time of a query. Dashboards give up much earlier, and an analyst can narrow the query down.
     pub time: Duration,
-    /// The time that a query may wait in the queue before the client is told to retry.
+    /// The time that a query may wait in the queue before the client learns to retry.
     pub wait: Duration,
     /// The memory of one query, for sorting, joining and grouping.
     pub query_memory: usize,

@@ -7,7 +7,7 @@
 //! (`protocol`).
 //!
 //! Invariants:
-//! - A worker that dies ends only its own query, and the client is told which limit was exceeded.
+//! - A worker that dies ends only its own query, and the client learns which limit was exceeded.
 //! - `memory_monitor` watches all workers together. When they exceed the memory of all queries, it kills the largest.
 //! - A worker that does not stop after its client disconnected or its time ran out is killed.
 //! - Workers end with the server, however it ends, because their standard input is closed then.

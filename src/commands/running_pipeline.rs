@@ -14,6 +14,7 @@ use store::delta::{DeltaError, DeltaOptions, DeltaTables, MaintenanceMode, Reten
 use store::disk::{Disk, RealDisk};
 use store::hot::Hot;
 use store::maintenance::{self, FlushOptions, Maintenance, recent_calls};
+use store::metrics::StoreMetrics;
 use store::wal::{Replay, Wal, WalOptions};
 use store::{DataDirectory, Table, codec, schema};
 
@@ -26,12 +27,12 @@ const RESPONSE_RETENTION: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// Returns the options of the tables.
 fn table_options(storage: &StorageArgs) -> DeltaOptions {
-    let answers = Retention { age: Some(RESPONSE_RETENTION), bytes: None };
+    let responses = Retention { age: Some(RESPONSE_RETENTION), bytes: None };
     let retention = Table::ALL.map(|table| match table {
         Table::Events | Table::EventCounts => storage.keep_events,
         Table::Traffic => storage.keep_traffic,
         Table::Rejects => storage.keep_rejects,
-        Table::Requests => answers,
+        Table::Requests => responses,
     });
     DeltaOptions { retention, grace: storage.vacuum_grace, clock: now }
 }
@@ -52,8 +53,9 @@ pub(crate) struct RunningPipeline {
     pub(crate) rules: Arc<Rules>,
     pub(crate) maintenance: Maintenance,
     pub(crate) replay: Replay,
+    wal: Wal,
     /// The size limit of the WAL.
-    pub(crate) log_limit: u64,
+    wal_limit: u64,
     /// The number of stored events, in the tables and in the WAL.
     pub(crate) events: u64,
     /// The number of those events that were replayed from the WAL.
@@ -91,13 +93,24 @@ impl RunningPipeline {
         pipeline.restore(restored);
         let directory = directory.clone();
         let (flush, tables) = (flush_options(storage), table_options(storage));
-        let parts = maintenance::Parts { disk, directory, log, hot, flush, tables, mode };
+        let parts = maintenance::Parts { disk, directory, log: log.clone(), hot, flush, tables, mode };
         let maintenance = Maintenance::start(parts, opened)?;
-        Ok(Self { pipeline, rules, maintenance, replay, log_limit: storage.wal_bytes, events, replayed })
+        let wal_limit = storage.wal_bytes;
+        Ok(Self { pipeline, rules, maintenance, replay, wal: log, wal_limit, events, replayed })
     }
 }
 
 impl RunningPipeline {
+    /// Returns the metrics of the store.
+    pub(crate) fn metrics(&self) -> StoreMetrics {
+        StoreMetrics {
+            wal: self.wal.clone(),
+            wal_limit: self.wal_limit,
+            hot: Arc::clone(self.pipeline.hot()),
+            maintenance: self.maintenance.clone(),
+        }
+    }
+
     /// Returns the options for queries of this data directory.
     pub(crate) fn query_options(
         &self,
@@ -138,7 +151,7 @@ fn open_log(
     mut restored: RestoredState,
 ) -> anyhow::Result<(Wal, Replay, RestoredState)> {
     if let Err(error) = restored.load_flushed_responses() {
-        tracing::warn!(%error, "answers to requests with an Idempotency-Key may be forgotten");
+        tracing::warn!(%error, "responses to requests with an Idempotency-Key may be forgotten");
     }
     restored.load_recent_calls(&recent_calls::read(
         &RealDisk,

@@ -422,14 +422,14 @@ async fn drain(pipeline: Pipeline, maintenance: Maintenance) {
         maintenance.stop();
     });
     if drained.await.is_err() {
-        tracing::error!("the end was not as it should be; everything that was answered is in the log");
+        tracing::error!("the end was not as it should be; everything that was acknowledged is in the WAL");
     }
 }
 
 /// Logs the shutdown, and removes `endpoints.json`.
 fn finish(pipeline: &Pipeline, endpoints: &Endpoints, directory: &DataDirectory, drained: bool) -> ExitCode {
     if !drained {
-        tracing::warn!("stopped at once; requests without an answer may not be stored");
+        tracing::warn!("stopped at once; requests that were not acknowledged may not be stored");
         return ExitCode::from(FORCED_STOP);
     }
     endpoints.remove(directory);

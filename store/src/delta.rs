@@ -37,7 +37,7 @@ mod vacuum;
 
 pub use compact::LARGE_BYTES;
 pub use flush::Flushed;
-pub use maintenance::{Kept, MaintenanceMode};
+pub use maintenance::{MaintenanceMode, MaintenanceResult};
 pub use reader::TableReader;
 pub use retention::{Expired, Retention};
 pub use vacuum::Vacuumed;
@@ -311,7 +311,12 @@ impl DeltaTables {
     ///
     /// # Errors
     /// Returns the error of the step that failed. Every step is either complete or has changed nothing.
-    pub fn maintain(&self, table: Table, mode: MaintenanceMode, now_us: i64) -> Result<Kept, DeltaError> {
+    pub fn maintain(
+        &self,
+        table: Table,
+        mode: MaintenanceMode,
+        now_us: i64,
+    ) -> Result<MaintenanceResult, DeltaError> {
         let DeltaOptions { retention, grace, .. } = &self.options;
         // The counts of events leave with the events.
         let retention = if table.is_derived() { Retention::default() } else { retention[table as usize] };

@@ -9,6 +9,8 @@
 //! 5. [`maintenance`] flushes them into the [`delta`] tables, and compacts these and applies their retention.
 //! 6. [`snapshot`] is a consistent view of a table: its files, and the buffered rows.
 //!
+//! [`metrics`] declares and reports the metrics of all these.
+//!
 //! [`clock`] decides whether the wall clock can be trusted; [`check`] verifies all data, and [`backup`] copies it while
 //! it is in use.
 //!
@@ -29,6 +31,7 @@ pub mod hot;
 pub mod json;
 mod lock;
 pub mod maintenance;
+pub mod metrics;
 pub mod rows;
 pub mod schema;
 pub mod snapshot;

@@ -408,9 +408,9 @@ impl MaintenanceWorker {
                 other => other,
             };
             match delta.maintain(table, mode, now_us) {
-                Ok(kept) => {
-                    is_worth_another |= kept.merged > 0;
-                    self.shared.counters.kept(table, kept, begun.elapsed());
+                Ok(result) => {
+                    is_worth_another |= result.merged > 0;
+                    self.shared.counters.maintained(table, result, begun.elapsed());
                 }
                 Err(error) => {
                     self.shared.counters.maintenance_failed(&error.to_string());

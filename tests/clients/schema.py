@@ -22,7 +22,8 @@ PROPERTIES = {
     "decimals": float,
     "displayName": str,
     "links": list[dashboard.DashboardLink],
-    "mappings": list[dashboard.ValueMap],
+    "mappings": list[dashboard.ValueMap | dashboard.SpecialValueMap],
+    "noValue": str,
     "thresholds": dashboard.ThresholdsConfig,
     "unit": str,
 }

@@ -90,7 +90,7 @@ fn a_backup_of_a_busy_server_has_every_yes_once() {
     assert_eq!(fs::read(data_dir.join("hash.key")).expect("a key"), key);
     let ledger = ledger.as_of(&before);
     let server = Server::start_with(&folder, &BUSY);
-    assert!(server.status()["flush"]["set_aside"].as_array().is_some_and(Vec::is_empty));
+    assert!(server.status()["set_aside"].as_array().is_some_and(Vec::is_empty));
     // A sender with a key and no response sends again; some of these requests are in the backup, and some are not.
     for batch in ledger.to_retry().iter().take(RETRIES) {
         until_taken(&server, &ledger, batch);

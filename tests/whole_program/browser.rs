@@ -179,8 +179,11 @@ fn a_page_of_another_origin_can_do_nothing() {
     let sources = &server.status()["sources"];
     for source in ["envelopes", "otlp_traces", "otlp_logs"] {
         let counted = &sources[source];
-        assert_eq!(counted["accepted"], 0, "{counted:#}");
-        assert!(counted["refused"]["cross_site"].as_u64().is_some_and(|refused| refused > 5), "{counted:#}");
+        assert_eq!(counted["accepted_records"], 0, "{counted:#}");
+        assert!(
+            counted["rejected_requests"]["cross_site"].as_u64().is_some_and(|refused| refused > 5),
+            "{counted:#}"
+        );
     }
     assert_eq!(number(&server, "faultline_queries_total"), 0.0);
     let shown = Browser::shows(&format!("http://{}/runbook", server.address("web")));

@@ -56,7 +56,7 @@ fn check(send: impl FnOnce(&Server, &Folder, &mut Canaries)) {
     send(&server, &here, &mut canaries);
     let (data, log) = (server.data_dir().to_owned(), here.path().join("serve.log"));
     assert!(server.stop().success());
-    let traced = other.status()["sources"]["otlp_traces"]["accepted"].as_u64();
+    let traced = other.status()["sources"]["otlp_traces"]["accepted_records"].as_u64();
     let exported = other.data_dir().to_owned();
     assert!(other.stop().success());
     let places = [

@@ -3,7 +3,7 @@
 
 use super::server::{Answer, Server, ask};
 use super::support::{Folder, OPEN};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -44,7 +44,7 @@ fn connections(server: &Server, source: &str) -> Value {
     let url = format!("http://{}/api/v1/status", server.address("web"));
     let output = Command::new("curl").args(["--silent", "--interface", source, &url]).output().expect("curl");
     serde_json::from_slice::<Value>(&output.stdout)
-        .map(|status| status["connections"].clone())
+        .map(|status| status["connections"]["web"].clone())
         .unwrap_or_default()
 }
 
@@ -88,7 +88,10 @@ fn one_address_does_not_take_all_connections() {
         matches!(closed, Ok(0) | Err(_))
     };
     assert!(refused());
-    assert_eq!(probe("/api/v1/status").is(200).json()["connections"]["refused"], 1);
+    assert_eq!(
+        probe("/api/v1/status").is(200).json()["connections"]["otlp_http"]["rejected"],
+        json!({"address": 1})
+    );
     let metrics = String::from_utf8(probe("/metrics").body).expect("text");
     assert!(
         metrics.contains("faultline_connections_rejected_total{protocol=\"otlp_http\",reason=\"address\"} 1"),

@@ -60,7 +60,7 @@ pub(super) fn until_status(server: &Server, what: &str, is_so: impl Fn(&Value) -
 /// Waits until everything that was accepted is in the tables.
 #[track_caller]
 pub(super) fn until_flushed(server: &Server) {
-    until_status(server, "everything is flushed", |status| status["hot"]["records"] == 0);
+    until_status(server, "everything is flushed", |status| status["buffer"]["records"] == 0);
 }
 
 /// Returns a number of the status, as in `["flush", "flushes"]`.

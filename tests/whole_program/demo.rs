@@ -43,7 +43,8 @@ fn wait_for(server: &Server, query: &str, at_least: i64) {
 #[track_caller]
 fn wait_for_live_traffic(server: &Server) {
     let began = Instant::now();
-    let accepted = |status: &Value, source: &str| status["sources"][source]["accepted"].as_u64().unwrap_or(0);
+    let accepted =
+        |status: &Value, source: &str| status["sources"][source]["accepted_records"].as_u64().unwrap_or(0);
     loop {
         let status = server.status();
         if ["envelopes", "otlp_traces", "otlp_logs"].iter().all(|source| accepted(&status, source) > 0) {

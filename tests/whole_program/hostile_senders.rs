@@ -60,7 +60,7 @@ impl Sent {
         let status = server.status();
         for source in ["envelopes", "otlp_traces", "otlp_logs"] {
             let sent = self.0.get(source).cloned().unwrap_or_else(|| json!({}));
-            assert_eq!(status["sources"][source]["refused"], sent, "{source}");
+            assert_eq!(status["sources"][source]["rejected_requests"], sent, "{source}");
         }
     }
 }
@@ -72,7 +72,7 @@ fn is_unharmed(server: &Server) {
     good_lines(server);
     let answered = grpc::call(server, &grpc::Call::of(&protobuf::good_span()));
     assert_eq!((answered.http, answered.grpc), (200, Some(0)), "{answered:?}");
-    assert_eq!(server.status()["panics"], 0);
+    assert_eq!(server.status()["server"]["panics"], 0);
     let (_, peak) = server.resident();
     tell(&format!("peak {} MiB", peak >> 20));
     assert!(peak < MEMORY, "resident memory reached {} MiB", peak >> 20);

@@ -64,7 +64,7 @@ fn a_key_stands_for_one_request() {
     ids.sort();
     assert_eq!(acknowledged.len(), ROUNDS, "one of a key");
     assert_eq!(stored(&server), ids);
-    let refused = server.status()["sources"]["envelopes"]["refused"]["key_reused"].clone();
+    let refused = server.status()["sources"]["envelopes"]["rejected_requests"]["key_reused"].clone();
     assert_eq!(refused, CLIENTS * ROUNDS - ROUNDS);
     for _ in 0..2 {
         for &(client, round) in acknowledged.iter().step_by(7) {

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod counts;
+pub(crate) mod list;
 pub(crate) mod monitoring;
 mod page;
 mod rules;

@@ -53,5 +53,5 @@ fn a_number_beyond_floats_costs_no_record() {
     assert_eq!(events.len(), 4 * numbers.len());
     let kept = |event: &&Value| event.to_string().contains(&long);
     assert!(events.iter().filter(kept).count() >= 4, "the digits are kept");
-    assert_eq!(server.status()["sources"]["envelopes"]["rejected"], 0);
+    assert_eq!(server.status()["sources"]["envelopes"]["rejected_records"], 0);
 }

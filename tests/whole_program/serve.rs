@@ -36,7 +36,7 @@ fn a_yes_survives_a_stop_and_a_kill() {
     let server = Server::start(&folder);
     assert_eq!(server.status()["replay"]["records"], 2);
     assert_eq!(server.status()["tables"]["events"]["rows"], 2, "flushed by the stop");
-    assert_eq!(server.status()["hot"]["events"], 1);
+    assert_eq!(server.status()["buffer"]["events"], 1);
 }
 
 /// Health, readiness and status report the true state.
@@ -50,10 +50,10 @@ fn health_is_told() {
     server.post("/v1/envelopes", &[("Content-Type", "text/html")], b"<p>").is(415);
     let status = server.status();
     let envelopes = &status["sources"]["envelopes"];
-    assert_eq!((&envelopes["requests"], &envelopes["accepted"]), (&json!(2), &json!(1)));
-    assert_eq!(envelopes["refused"], json!({"wrong_type": 1}));
-    assert_eq!(envelopes["unusable"], json!({"not_json": 1}));
-    assert!(status["wal"]["commits"].as_u64().unwrap() >= 1);
+    assert_eq!((&envelopes["received_requests"], &envelopes["accepted_records"]), (&json!(2), &json!(1)));
+    assert_eq!(envelopes["rejected_requests"], json!({"wrong_type": 1}));
+    assert_eq!(envelopes["unrecognized"], json!({"not_json": 1}));
+    assert!(status["wal"]["fsync_seconds"]["count"].as_u64().unwrap() >= 1);
     assert_eq!(server.get("/nothing").is(404).json()["error"]["code"], "not_found");
 }
 
@@ -98,5 +98,5 @@ fn an_idempotency_key_stores_once_across_a_kill() {
     let server = Server::start(&folder);
     assert_eq!(server.post("/v1/envelopes", &headers, OPEN.as_bytes()).is(200).json(), first);
     assert_eq!(server.dump("events").len(), 1);
-    assert_eq!(server.status()["answered_again"], 1);
+    assert_eq!(server.status()["server"]["idempotent_replays"], 1);
 }

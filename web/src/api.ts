@@ -226,7 +226,7 @@ export interface Ingest {
   unrecognized: number;
   rejected: number;
   /** Requests that were rejected, by reason. */
-  refused: Record<string, number>;
+  rejected_requests: Record<string, number>;
   wal_bytes: number;
   buffered_events: number;
   /** In the tables. */

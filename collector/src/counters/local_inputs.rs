@@ -30,26 +30,6 @@ pub struct FileCounters {
     pub skipped: Counter,
 }
 
-impl FileCounters {
-    /// Returns all values with their names.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 11] {
-        [
-            ("open", self.open.get()),
-            ("waiting", self.waiting.get()),
-            ("lag", self.lag.get()),
-            ("lines", self.lines.get()),
-            ("bytes", self.bytes.get()),
-            ("rotations", self.rotations.get()),
-            ("truncations", self.truncations.get()),
-            ("copies", self.copies.get()),
-            ("archives", self.archives.get()),
-            ("unreadable", self.unreadable.get()),
-            ("skipped", self.skipped.get()),
-        ]
-    }
-}
-
 /// The counters of standard input.
 #[derive(Debug, Default)]
 pub struct StdinCounters {
@@ -59,12 +39,4 @@ pub struct StdinCounters {
     pub bytes: Counter,
     /// Lines that could not be stored in time; with `--tee` they were still passed on.
     pub dropped: Counter,
-}
-
-impl StdinCounters {
-    /// Returns all values with their names.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 3] {
-        [("lines", self.lines.get()), ("bytes", self.bytes.get()), ("dropped", self.dropped.get())]
-    }
 }

@@ -1,7 +1,7 @@
-//! The `/metrics` endpoint: all metrics in the text format of Prometheus.
+//! All metrics of the server together: as text on `/metrics`, and as JSON on `/api/v1/status`.
 
-use super::health::{EndpointMetrics, Families, HealthCollector, to_f64};
-use super::names;
+use super::health::CollectorMetrics;
+use super::{proto_values, status_json};
 use crate::pipeline::Pipeline;
 use axum::Router;
 use axum::body::Bytes;
@@ -12,49 +12,69 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use metrics::{Metric, MetricSource, Samples};
 use prometheus::core::{Collector, Desc};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 use store::maintenance::Maintenance;
 
-/// Combines all metrics for export.
-pub struct Exporter {
-    health: HealthCollector,
+/// All metrics of the server.
+pub struct ServerMetrics {
+    pipeline: Pipeline,
+    /// The collector itself, and the parts that other crates registered.
+    sources: Vec<Box<dyn MetricSource>>,
+}
+
+impl ServerMetrics {
+    /// Combines the metrics of the collector with those of other parts.
+    #[must_use]
+    pub fn new(pipeline: Pipeline, maintenance: Maintenance, others: Vec<Box<dyn MetricSource>>) -> Self {
+        let collector = CollectorMetrics { pipeline: pipeline.clone(), maintenance };
+        let mut sources: Vec<Box<dyn MetricSource>> = vec![Box::new(collector)];
+        sources.extend(others);
+        Self { pipeline, sources }
+    }
+
+    /// Returns the values of all metrics except those of services, as JSON by group.
+    pub(crate) fn to_json(&self) -> Value {
+        status_json::to_json(&self.samples())
+    }
+
+    fn samples(&self) -> Samples {
+        let mut samples = Samples::default();
+        for source in &self.sources {
+            source.collect(&mut samples);
+        }
+        samples
+    }
+
+    fn collect_services(&self) -> Vec<MetricFamily> {
+        let mut registry = self.pipeline.metrics().current();
+        registry.expire(self.pipeline.now());
+        registry.collect()
+    }
+}
+
+/// The metrics of the server as the Prometheus client collects them.
+struct Exporter {
+    metrics: Arc<ServerMetrics>,
     descriptions: Vec<Desc>,
 }
 
 impl Exporter {
-    /// Creates an exporter that reads from the given parts.
-    ///
-    /// # Errors
-    /// Returns an error if a metric has an invalid name, which would be a bug.
-    pub fn new(
-        pipeline: Pipeline,
-        maintenance: Maintenance,
-        wal_limit: u64,
-        endpoints: EndpointMetrics,
-    ) -> prometheus::Result<Self> {
-        let describe = |metric: &names::Metric| {
+    fn new(metrics: Arc<ServerMetrics>) -> prometheus::Result<Self> {
+        let describe = |metric: &Metric| {
             let labels = metric.labels.iter().map(|label| (*label).to_owned()).collect();
             Desc::new(metric.name.to_owned(), metric.help.to_owned(), labels, HashMap::new())
         };
-        let descriptions = names::ALL.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(Self { health: HealthCollector { pipeline, maintenance, wal_limit, endpoints }, descriptions })
-    }
-
-    fn collect_services(&self) -> Vec<MetricFamily> {
-        let pipeline = &self.health.pipeline;
-        let mut registry = pipeline.metrics().current();
-        registry.expire(pipeline.now());
-        let mut families = Families(registry.collect());
-        families.scalar(&names::SERIES, to_f64(registry.series() as u64));
-        families.scalar(&names::SERIES_LIMIT, to_f64(registry.series_limits.max_series() as u64));
-        let capped = registry.capped().into_iter().map(|(metric, times)| (vec![metric], to_f64(times)));
-        families.labeled(&names::CAPPED_LABELS, capped);
-        families.0
+        let declared = metrics.sources.iter().flat_map(|source| source.metrics());
+        let descriptions = declared.map(describe).collect::<Result<_, _>>()?;
+        Ok(Self { metrics, descriptions })
     }
 }
 
@@ -64,8 +84,8 @@ impl Collector for Exporter {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let mut families = self.collect_services();
-        families.extend(self.health.collect());
+        let mut families = self.metrics.collect_services();
+        families.extend(self.metrics.samples().metrics().iter().map(proto_values::family));
         families
     }
 }
@@ -73,10 +93,10 @@ impl Collector for Exporter {
 /// Returns the route.
 ///
 /// # Errors
-/// Returns an error if a metric is registered twice, which would be a bug.
-pub fn routes(exporter: Exporter) -> prometheus::Result<Router> {
+/// Returns an error if a metric is declared twice or has an invalid name, which would be a bug.
+pub fn routes(metrics: Arc<ServerMetrics>) -> prometheus::Result<Router> {
     let registry = Registry::new();
-    registry.register(Box::new(exporter))?;
+    registry.register(Box::new(Exporter::new(metrics)?))?;
     registry.register(Box::new(ProcessCollector::for_self()))?;
     Ok(Router::new().route("/metrics", get(scrape)).with_state(registry))
 }

@@ -4,7 +4,9 @@
 //! `per_service` series, and all services together have at most `total` and those of the service `_other`; what does
 //! not fit is still counted, with the label value `_other`.
 
-use super::names::{DYNAMIC_LABELS, Metric, OTHER};
+use super::names::{DYNAMIC_LABELS, OTHER};
+use super::proto_values;
+use metrics::Metric;
 use prometheus::proto::{LabelPair, MetricFamily};
 use std::collections::HashMap;
 
@@ -159,7 +161,7 @@ pub(super) fn empty(metric: &Metric) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(metric.name.to_owned());
     family.set_help(metric.help.to_owned());
-    family.set_field_type(metric.kind);
+    family.set_field_type(proto_values::metric_type(metric.kind));
     family
 }
 

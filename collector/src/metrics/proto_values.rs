@@ -1,14 +1,40 @@
 //! Conversions of values to the protobuf types of the Prometheus client.
 
 use super::batch_summary::Durations;
-use super::family::Family;
-use super::names::Metric;
+use super::family::{Family, empty, series};
+use metrics::{CollectedMetric, Histogram, Metric, MetricKind, Sample, SampleValue};
 use prometheus::proto::{self, MetricFamily, MetricType};
 use store::rows::BUCKET_BOUNDS_US;
 
+/// Returns a metric with its series.
+pub(super) fn family(CollectedMetric { metric, samples }: &CollectedMetric) -> MetricFamily {
+    let of_sample = |Sample { labels, value }: &Sample| {
+        let mut series = series(metric, labels.iter().map(AsRef::as_ref));
+        match value {
+            SampleValue::Number(number) => set_number(metric.kind, *number, &mut series),
+            SampleValue::Histogram(Histogram { buckets, count, sum }) => {
+                series.set_histogram(cumulative_histogram(buckets.iter().copied(), *count, *sum));
+            }
+        }
+        series
+    };
+    let mut exported = empty(metric);
+    exported.set_metric(samples.iter().map(of_sample).collect());
+    exported
+}
+
+/// Returns the type of a metric.
+pub(super) fn metric_type(kind: MetricKind) -> MetricType {
+    match kind {
+        MetricKind::Counter => MetricType::COUNTER,
+        MetricKind::Gauge => MetricType::GAUGE,
+        MetricKind::Histogram => MetricType::HISTOGRAM,
+    }
+}
+
 /// Sets the value of a series to a number, as a counter or a gauge.
-pub(super) fn set_number(kind: MetricType, value: f64, series: &mut proto::Metric) {
-    if kind == MetricType::COUNTER {
+fn set_number(kind: MetricKind, value: f64, series: &mut proto::Metric) {
+    if kind == MetricKind::Counter {
         let mut counter = proto::Counter::default();
         counter.set_value(value);
         series.set_counter(counter);
@@ -27,11 +53,7 @@ pub(super) fn histogram(durations: &Durations) -> proto::Histogram {
 }
 
 /// Returns a histogram of upper bounds and cumulative counts.
-pub(super) fn cumulative_histogram(
-    within: impl Iterator<Item = (f64, u64)>,
-    count: u64,
-    sum: f64,
-) -> proto::Histogram {
+fn cumulative_histogram(within: impl Iterator<Item = (f64, u64)>, count: u64, sum: f64) -> proto::Histogram {
     let bucket = |(bound, count): (f64, u64)| {
         let mut bucket = proto::Bucket::default();
         bucket.set_upper_bound(bound);
@@ -49,7 +71,7 @@ impl Family<u64> {
     /// Returns the series as counters.
     pub(super) fn counters(&self) -> MetricFamily {
         self.collect(self.metric(), |count, series| {
-            set_number(MetricType::COUNTER, *count as f64, series);
+            set_number(MetricKind::Counter, *count as f64, series);
             true
         })
     }
@@ -60,7 +82,7 @@ impl<V: Default> Family<V> {
     pub(super) fn gauges(&self, metric: &Metric, value_of: impl Fn(&V) -> Option<f64>) -> MetricFamily {
         self.collect(metric, |value, series| match value_of(value) {
             Some(value) => {
-                set_number(MetricType::GAUGE, value, series);
+                set_number(MetricKind::Gauge, value, series);
                 true
             }
             None => false,

@@ -38,7 +38,7 @@ impl Metrics {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "which groups of errors are new cannot be told for those of the first moments");
+                tracing::warn!(%error, "the groups of errors of the first minutes may count as new");
                 self.current().groups.abandon_warmup();
             }
         }

@@ -123,10 +123,10 @@ pub(super) struct PreviousState {
 
 /// The last known states of cumulative series.
 #[derive(Debug, Default)]
-pub(super) struct CumulativeSeries(Mutex<Known>);
+pub(super) struct CumulativeSeries(Mutex<SeriesStates>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct SeriesStates {
     series: Generations<Series>,
     /// The time at which each sender was first seen, by the clock of its points.
     senders: Generations<u64>,

@@ -285,7 +285,7 @@ impl Worker {
         self.shared.counters.panics.add(1);
         tracing::error!(
             source = job.request.source.as_str(),
-            "a request made a worker panic; it was refused"
+            "a request made a worker panic; it was rejected"
         );
         let fresh = Self::new(Arc::clone(&self.shared), self.role.clone());
         let broken = std::mem::replace(self, fresh);

@@ -11,7 +11,7 @@ pub(super) mod record_splitter;
 mod request;
 mod response;
 
-pub(super) use response::refused;
+pub(super) use response::rejected;
 
 use crate::pipeline::{self, BodyReader, Defaults, Encoding, IdempotencyKey, RecordSink};
 use crate::receivers::{IngestPipeline, IngestService, RequestHead};
@@ -77,21 +77,24 @@ pub(super) fn routes<I: IngestPipeline>() -> Router<IngestService<I>> {
     Router::new().route("/v1/envelopes", post(take::<I>).fallback(wrong_method::<I>))
 }
 
-async fn take<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+async fn take<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let answered = match request::read(&head, door.limits()) {
-        Ok(asked) => door.pass(asked, body).await,
-        Err(rejection) => Err(door.refuse(Source::Envelopes, rejection)),
+    let result = match request::read(&head, service.limits()) {
+        Ok(request_head) => service.pass(request_head, body).await,
+        Err(rejection) => Err(service.reject(Source::Envelopes, rejection)),
     };
-    match answered {
+    match result {
         Ok(taken) => response::taken(&taken),
-        Err(rejection) => refused(&rejection),
+        Err(rejection) => rejected(&rejection),
     }
 }
 
-async fn wrong_method<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+async fn wrong_method<I: IngestPipeline>(
+    State(service): State<IngestService<I>>,
+    request: Request,
+) -> Response {
     let detail = format!("{} is not answered here", request.method());
-    refused(&door.refuse(Source::Envelopes, Rejection::new(RejectionReason::WrongMethod, detail)))
+    rejected(&service.reject(Source::Envelopes, Rejection::new(RejectionReason::WrongMethod, detail)))
 }
 
 /// The pure half of the receiver.

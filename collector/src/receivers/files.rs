@@ -135,7 +135,7 @@ fn run(mut tailer: Tailer<PipelineTarget>, stopped: &Receiver<()>) {
         let pause = match tailer.round(Instant::now()) {
             PollOutcome::Busy => Duration::ZERO,
             PollOutcome::Idle => poll,
-            PollOutcome::Refused(pause) => pause,
+            PollOutcome::RejectionBody(pause) => pause,
         };
         if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
             return tailer.save();
@@ -156,7 +156,7 @@ impl DeliveryTarget for PipelineTarget {
             .map(|request| self.runtime.spawn(submit(self.pipeline.clone(), request)))
             .collect();
         let settled = on_their_way.into_iter().map(|task| self.runtime.block_on(task));
-        settled.map(|answer| answer.unwrap_or_else(|_| Err(stopping()))).collect()
+        settled.map(|response| response.unwrap_or_else(|_| Err(stopping()))).collect()
     }
 
     fn counters(&self) -> &FileCounters {

@@ -17,7 +17,11 @@ pub(crate) fn reply(status: StatusCode, content_type: &'static str, body: impl I
 
 /// Builds the response to a rejection: its status, and the `Retry-After`, `WWW-Authenticate` or `Allow` header it
 /// needs.
-pub(crate) fn refused(rejection: &Rejection, content_type: &'static str, body: impl Into<Bytes>) -> Response {
+pub(crate) fn rejected(
+    rejection: &Rejection,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response {
     let status = StatusCode::from_u16(rejection.reason.http_status());
     let mut response = reply(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), content_type, body);
     if let Some(seconds) = retry_seconds(rejection) {

@@ -8,7 +8,7 @@ use super::body::Bounds;
 use super::content_headers::{grpc_encoding, media_type, quoted};
 use super::grpc_frame::{Frame, framed};
 use super::otlp::{self, Signal};
-use super::{IngestPipeline, IngestService, RequestHead, http_response, refusal_of};
+use super::{IngestPipeline, IngestService, RequestHead, http_response, rejection_of};
 use crate::pipeline::{Defaults, IngestResponse};
 use crate::{Limits, Rejection, RejectionReason, Source};
 use auth::Denial;
@@ -41,45 +41,45 @@ pub(super) fn routes<I: IngestPipeline>() -> Router<IngestService<I>> {
         .fallback(unknown::<I>)
 }
 
-async fn traces<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Traces, request).await
+async fn traces<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Traces, request).await
 }
 
-async fn logs<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Logs, request).await
+async fn logs<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Logs, request).await
 }
 
-async fn metrics<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Metrics, request).await
+async fn metrics<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Metrics, request).await
 }
 
-async fn take<I: IngestPipeline>(door: &IngestService<I>, signal: Signal, request: Request) -> Response {
+async fn take<I: IngestPipeline>(service: &IngestService<I>, signal: Signal, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if let Err(rejection) = check_protocol(&head) {
-        return not_grpc(&door.refuse(signal.source(), rejection));
+        return not_grpc(&service.reject(signal.source(), rejection));
     }
-    let answered = match asked(&head.headers, signal, door.limits()) {
-        Ok(asked) => door.pass(asked, body).await,
-        Err(rejection) => Err(door.refuse(signal.source(), rejection)),
+    let result = match read_head(&head.headers, signal, service.limits()) {
+        Ok(request_head) => service.pass(request_head, body).await,
+        Err(rejection) => Err(service.reject(signal.source(), rejection)),
     };
-    match answered {
-        Ok(answer) => taken(&answer),
-        Err(rejection) => refused(&rejection),
+    match result {
+        Ok(response) => taken(&response),
+        Err(rejection) => rejected(&rejection),
     }
 }
 
-async fn unknown<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+async fn unknown<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     if let Err(rejection) = check_protocol(&head) {
-        return not_grpc(&door.refuse(Source::OtlpTraces, rejection));
+        return not_grpc(&service.reject(Source::OtlpTraces, rejection));
     }
     let detail = format!("there is no call {} {}", head.method, quoted(head.uri.path()));
-    refused(&door.refuse(Source::OtlpTraces, Rejection::new(RejectionReason::WrongSignal, detail)))
+    rejected(&service.reject(Source::OtlpTraces, Rejection::new(RejectionReason::WrongSignal, detail)))
 }
 
 /// Builds the response to a call that was denied access.
 pub(super) fn denied<I: IngestPipeline>(
-    door: &IngestService<I>,
+    service: &IngestService<I>,
     denial: &Denial,
     request: &Request,
 ) -> Response {
@@ -88,9 +88,9 @@ pub(super) fn denied<I: IngestPipeline>(
         METRICS => Source::OtlpMetrics,
         _ => Source::OtlpTraces,
     };
-    let rejection = door.refuse(source, refusal_of(denial));
+    let rejection = service.reject(source, rejection_of(denial));
     let is_grpc = TYPES.contains(&media_type(request.headers()).as_str());
-    if is_grpc { refused(&rejection) } else { not_grpc(&rejection) }
+    if is_grpc { rejected(&rejection) } else { not_grpc(&rejection) }
 }
 
 /// Rejects a request that is not gRPC; its sender gets a plain HTTP response.
@@ -108,7 +108,7 @@ fn check_protocol(head: &Parts) -> Result<(), Rejection> {
     Err(Rejection::new(RejectionReason::WrongType, detail))
 }
 
-fn asked(headers: &HeaderMap, signal: Signal, limits: &Limits) -> Result<RequestHead, Rejection> {
+fn read_head(headers: &HeaderMap, signal: Signal, limits: &Limits) -> Result<RequestHead, Rejection> {
     let encoding = grpc_encoding(headers)?;
     let frame = Frame::new(encoding, limits);
     Ok(RequestHead {
@@ -121,8 +121,8 @@ fn asked(headers: &HeaderMap, signal: Signal, limits: &Limits) -> Result<Request
     })
 }
 
-fn taken(answer: &IngestResponse) -> Response {
-    let message = framed(&otlp::success_protobuf(answer));
+fn taken(ingested: &IngestResponse) -> Response {
+    let message = framed(&otlp::success_protobuf(ingested));
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(STATUS, HeaderValue::from_static("0"));
     let body = Full::new(message).with_trailers(async { Some(Ok(trailers)) });
@@ -132,7 +132,7 @@ fn taken(answer: &IngestResponse) -> Response {
 }
 
 /// Builds a response of headers only, which contain the status of the rejection.
-fn refused(rejection: &Rejection) -> Response {
+fn rejected(rejection: &Rejection) -> Response {
     let status = otlp::grpc_status(rejection);
     let mut response = response(Body::empty());
     if status.add_header(response.headers_mut()).is_err() {
@@ -149,7 +149,7 @@ fn response(body: Body) -> Response {
 }
 
 fn not_grpc(rejection: &Rejection) -> Response {
-    http_response::refused(rejection, "text/plain; charset=utf-8", format!("{rejection}\n"))
+    http_response::rejected(rejection, "text/plain; charset=utf-8", format!("{rejection}\n"))
 }
 
 #[cfg(test)]

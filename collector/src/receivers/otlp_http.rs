@@ -7,9 +7,9 @@
 use super::body::Bounds;
 use super::content_headers::{content_encoding, media_type, quoted};
 use super::envelopes;
-use super::http_response::{refused, reply};
+use super::http_response::{rejected, reply};
 use super::otlp::{self, Signal};
-use super::{IngestPipeline, IngestService, RequestHead, refusal_of};
+use super::{IngestPipeline, IngestService, RequestHead, rejection_of};
 use crate::pipeline::{Defaults, IngestResponse};
 use crate::{Limits, Rejection, RejectionReason, Source};
 use auth::Denial;
@@ -42,20 +42,20 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.content_type() == given)
     }
 
-    fn taken(self, signal: Signal, answer: &IngestResponse) -> Response {
+    fn taken(self, signal: Signal, response: &IngestResponse) -> Response {
         let body = match self {
-            Self::Protobuf => otlp::success_protobuf(answer),
-            Self::Json => otlp::success_json(signal, answer).into_bytes(),
+            Self::Protobuf => otlp::success_protobuf(response),
+            Self::Json => otlp::success_json(signal, response).into_bytes(),
         };
         reply(StatusCode::OK, self.content_type(), body)
     }
 
-    fn refused(self, rejection: &Rejection) -> Response {
+    fn rejected(self, rejection: &Rejection) -> Response {
         let body = match self {
             Self::Protobuf => otlp::status_protobuf(rejection),
             Self::Json => otlp::status_json(rejection).into_bytes(),
         };
-        refused(rejection, self.content_type(), body)
+        rejected(rejection, self.content_type(), body)
     }
 }
 
@@ -66,16 +66,16 @@ pub(super) fn routes<I: IngestPipeline>() -> Router<IngestService<I>> {
         .route("/v1/metrics", post(metrics::<I>).fallback(wrong_method::<I>))
 }
 
-async fn traces<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Traces, request).await
+async fn traces<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Traces, request).await
 }
 
-async fn logs<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Logs, request).await
+async fn logs<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Logs, request).await
 }
 
-async fn metrics<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
-    take(&door, Signal::Metrics, request).await
+async fn metrics<I: IngestPipeline>(State(service): State<IngestService<I>>, request: Request) -> Response {
+    take(&service, Signal::Metrics, request).await
 }
 
 /// Returns the signal that a path accepts.
@@ -88,22 +88,22 @@ fn signal_of(path: &str) -> Option<Signal> {
     }
 }
 
-async fn take<I: IngestPipeline>(door: &IngestService<I>, signal: Signal, request: Request) -> Response {
+async fn take<I: IngestPipeline>(service: &IngestService<I>, signal: Signal, request: Request) -> Response {
     let (head, body) = request.into_parts();
     // A request of an unsupported content type gets a JSON response, which a person can read.
     let format = Format::of(&head.headers);
-    let answered = match asked(&head, format, signal, door.limits()) {
-        Ok(asked) => door.pass(asked, body).await,
-        Err(rejection) => Err(door.refuse(signal.source(), rejection)),
+    let result = match read_head(&head, format, signal, service.limits()) {
+        Ok(request_head) => service.pass(request_head, body).await,
+        Err(rejection) => Err(service.reject(signal.source(), rejection)),
     };
     let format = format.unwrap_or(Format::Json);
-    match answered {
-        Ok(answer) => format.taken(signal, &answer),
-        Err(rejection) => format.refused(&rejection),
+    match result {
+        Ok(response) => format.taken(signal, &response),
+        Err(rejection) => format.rejected(&rejection),
     }
 }
 
-fn asked(
+fn read_head(
     head: &Parts,
     format: Option<Format>,
     signal: Signal,
@@ -134,30 +134,33 @@ fn wrong_type(headers: &HeaderMap) -> Rejection {
     )
 }
 
-async fn wrong_method<I: IngestPipeline>(State(door): State<IngestService<I>>, request: Request) -> Response {
+async fn wrong_method<I: IngestPipeline>(
+    State(service): State<IngestService<I>>,
+    request: Request,
+) -> Response {
     let signal = signal_of(request.uri().path()).unwrap_or(Signal::Traces);
     let detail = format!("{} is not answered here", request.method());
-    let rejection = door.refuse(signal.source(), Rejection::new(RejectionReason::WrongMethod, detail));
-    Format::of(request.headers()).unwrap_or(Format::Json).refused(&rejection)
+    let rejection = service.reject(signal.source(), Rejection::new(RejectionReason::WrongMethod, detail));
+    Format::of(request.headers()).unwrap_or(Format::Json).rejected(&rejection)
 }
 
 /// Builds the response to a request that was denied access, in the format of its path.
 pub(super) fn denied<I: IngestPipeline>(
-    door: &IngestService<I>,
+    service: &IngestService<I>,
     denial: &Denial,
     request: &Request,
 ) -> Response {
     let signal = signal_of(request.uri().path());
-    let rejection = door.refuse(signal.map_or(Source::Envelopes, Signal::source), refusal_of(denial));
+    let rejection = service.reject(signal.map_or(Source::Envelopes, Signal::source), rejection_of(denial));
     match signal {
-        Some(_) => Format::of(request.headers()).unwrap_or(Format::Json).refused(&rejection),
-        None => envelopes::refused(&rejection),
+        Some(_) => Format::of(request.headers()).unwrap_or(Format::Json).rejected(&rejection),
+        None => envelopes::rejected(&rejection),
     }
 }
 
 /// Handles all other paths: unsupported signals, and paths that do not exist.
 pub(super) async fn unknown<I: IngestPipeline>(
-    State(door): State<IngestService<I>>,
+    State(service): State<IngestService<I>>,
     request: Request,
 ) -> Response {
     let path = request.uri().path();
@@ -165,12 +168,12 @@ pub(super) async fn unknown<I: IngestPipeline>(
     let format = Format::of(request.headers());
     if !is_signal {
         let detail = format!("there is nothing at {}", quoted(path));
-        let rejection = door.refuse(Source::Envelopes, Rejection::new(RejectionReason::NotFound, detail));
-        return envelopes::refused(&rejection);
+        let rejection = service.reject(Source::Envelopes, Rejection::new(RejectionReason::NotFound, detail));
+        return envelopes::rejected(&rejection);
     }
     let rejection = Rejection::new(RejectionReason::WrongSignal, format!("{} is not taken", quoted(path)));
-    let rejection = door.refuse(Source::OtlpTraces, rejection);
-    format.unwrap_or(Format::Json).refused(&rejection)
+    let rejection = service.reject(Source::OtlpTraces, rejection);
+    format.unwrap_or(Format::Json).rejected(&rejection)
 }
 
 #[cfg(test)]

@@ -198,11 +198,11 @@ where
     let (router, begun) = (config.router.clone(), Arc::clone(&heads));
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
         let open = begun.begin();
-        let answer = router.clone().call(request);
+        let response = router.clone().call(request);
         async move {
-            let answer = answer.await;
+            let response = response.await;
             drop(open);
-            answer
+            response
         }
     });
     let mut connection = pin!(config.builder.serve_connection(io, service));

@@ -96,21 +96,21 @@ impl StdinReceiver {
         let rest = pending.bytes.split_off(length);
         let body = std::mem::replace(&mut pending.bytes, rest);
         if !body.is_empty() {
-            let patience = if pending.is_dropping { DROP_AFTER_DROPPING } else { DROP_AFTER };
-            pending.is_dropping = !self.deliver(&body.into(), &pending.calls, patience);
+            let timeout = if pending.is_dropping { DROP_AFTER_DROPPING } else { DROP_AFTER };
+            pending.is_dropping = !self.deliver(&body.into(), &pending.calls, timeout);
         }
     }
 
     /// Stores lines and retries while the rejection is temporary. Returns false if they were dropped.
-    fn deliver(&self, body: &Bytes, calls: &StreamState, patience: Duration) -> bool {
+    fn deliver(&self, body: &Bytes, calls: &StreamState, timeout: Duration) -> bool {
         let counters = &self.pipeline.counters().stdin;
         let began = Instant::now();
         loop {
-            let left = patience.saturating_sub(began.elapsed());
+            let left = timeout.saturating_sub(began.elapsed());
             match self.runtime.block_on(self.try_once(body.clone(), calls, left)) {
-                Some(Ok(answer)) => {
+                Some(Ok(response)) => {
                     calls.commit();
-                    counters.lines.add(answer.accepted + answer.rejected_count);
+                    counters.lines.add(response.accepted + response.rejected_count);
                     return true;
                 }
                 Some(Err(Rejection { retry_after: Some(pause), .. })) if !self.tee || pause < left => {

@@ -22,14 +22,14 @@ use tower::Service;
 pub(crate) struct Fake {
     pub(crate) limits: Limits,
     pub(crate) room: Arc<Semaphore>,
-    pub(crate) answer: Result<IngestResponse, Rejection>,
+    pub(crate) response: Result<IngestResponse, Rejection>,
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) submitted: Vec<Submitted>,
-    pub(crate) refused: Vec<(Source, RejectionReason)>,
+    pub(crate) rejected: Vec<(Source, RejectionReason)>,
 }
 
 #[derive(Debug, Clone)]
@@ -51,19 +51,19 @@ impl Default for Fake {
 impl Fake {
     pub(crate) fn with(limits: Limits) -> Self {
         let room = Arc::new(Semaphore::new(limits.inflight_bytes >> 10));
-        Self { limits, room, answer: Ok(IngestResponse::default()), seen: Arc::default() }
+        Self { limits, room, response: Ok(IngestResponse::default()), seen: Arc::default() }
     }
 
-    pub(crate) fn answering(answer: Result<IngestResponse, Rejection>) -> Self {
-        Self { answer, ..Self::default() }
+    pub(crate) fn responding_with(response: Result<IngestResponse, Rejection>) -> Self {
+        Self { response, ..Self::default() }
     }
 
     pub(crate) fn routers(&self) -> Routers {
         routers(self.clone(), &Arc::new(auth::Authenticator::without_tokens(true)))
     }
 
-    pub(crate) fn refused(&self) -> Vec<(Source, RejectionReason)> {
-        self.seen.lock().unwrap().refused.clone()
+    pub(crate) fn rejected(&self) -> Vec<(Source, RejectionReason)> {
+        self.seen.lock().unwrap().rejected.clone()
     }
 
     pub(crate) fn submitted(&self) -> Vec<Submitted> {
@@ -86,11 +86,11 @@ impl IngestPipeline for Fake {
         let room = room.iter().map(tokio::sync::OwnedSemaphorePermit::num_permits).sum();
         let body = body.to_vec();
         self.seen.lock().unwrap().submitted.push(Submitted { source, body, encoding, defaults, key, room });
-        self.answer.clone()
+        self.response.clone()
     }
 
-    fn refused(&self, source: Source, rejection: &Rejection) {
-        self.seen.lock().unwrap().refused.push((source, rejection.reason));
+    fn rejected(&self, source: Source, rejection: &Rejection) {
+        self.seen.lock().unwrap().rejected.push((source, rejection.reason));
     }
 }
 

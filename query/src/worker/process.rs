@@ -234,7 +234,7 @@ fn split_batch(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 
 /// The reason why a statement failed.
 enum StatementFailure {
-    /// The query failed. The server is told why.
+    /// The query failed. The server learns why.
     Failed(QueryError),
     /// The pipe to the server failed.
     Pipe(io::Error),

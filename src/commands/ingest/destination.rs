@@ -98,9 +98,9 @@ impl Delivery {
         loop {
             attempts += 1;
             let (after, reason) = match self.try_once(body.clone(), &key).await {
-                Ok(answer) => {
+                Ok(response) => {
                     self.record_success();
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 // A run without this ledger has split the text in other places. Storing lines twice is better than
                 // losing them.
@@ -151,9 +151,9 @@ impl Delivery {
         key: &str,
     ) -> Result<IngestResponse, DeliveryError> {
         let request = envelopes::lines(body, self.defaults.clone(), key.to_owned());
-        pipeline.submit(request).await.map_err(|refusal| {
-            let reason = refusal.to_string();
-            match (refusal.reason, refusal.retry_after) {
+        pipeline.submit(request).await.map_err(|rejection| {
+            let reason = rejection.to_string();
+            match (rejection.reason, rejection.retry_after) {
                 (RejectionReason::TooLarge, _) => DeliveryError::TooLarge { reason },
                 (RejectionReason::KeyReused, _) => DeliveryError::KeyReused { reason },
                 (cause, Some(after)) => DeliveryError::Retry {

@@ -65,11 +65,11 @@ impl Counts {
         self.accepted + self.rejected
     }
 
-    fn add(&mut self, answer: &IngestResponse) {
-        self.accepted += answer.accepted;
-        self.events += answer.events;
-        self.unrecognized += answer.unrecognized;
-        self.rejected += answer.rejected_count;
+    fn add(&mut self, response: &IngestResponse) {
+        self.accepted += response.accepted;
+        self.events += response.events;
+        self.unrecognized += response.unrecognized;
+        self.rejected += response.rejected_count;
     }
 }
 
@@ -117,13 +117,13 @@ impl Report {
     }
 
     /// Adds the counts of a chunk, and returns the reports on its rejected lines.
-    pub(super) fn add(&mut self, file: usize, first_line: u64, answer: &IngestResponse) -> Vec<String> {
+    pub(super) fn add(&mut self, file: usize, first_line: u64, response: &IngestResponse) -> Vec<String> {
         let file = &mut self.files[file];
-        file.counts.add(answer);
-        self.total.add(answer);
-        self.categories.add_all(&answer.categories);
+        file.counts.add(response);
+        self.total.add(response);
+        self.categories.add_all(&response.categories);
         let left = usize::try_from(MAX_REPORTED - self.reported).unwrap_or_default();
-        let notes: Vec<String> = answer
+        let notes: Vec<String> = response
             .rejected
             .iter()
             .take(left)

@@ -33,15 +33,24 @@ const TICK_EVERY: Duration = Duration::from_millis(100);
 
 /// A chunk that waits for its response, or the end of an input after such chunks.
 enum PendingStep {
-    Chunk { file: usize, number: u64, span: ChunkSpan, first_line: u64, answer: Option<Box<IngestResponse>> },
-    End { file: usize, how: InputEnd },
+    Chunk {
+        file: usize,
+        number: u64,
+        span: ChunkSpan,
+        first_line: u64,
+        response: Option<Box<IngestResponse>>,
+    },
+    End {
+        file: usize,
+        how: InputEnd,
+    },
 }
 
 /// The outcome of sending a chunk.
 enum DeliveryOutcome {
     Accepted {
         number: u64,
-        answer: IngestResponse,
+        response: IngestResponse,
     },
     /// The chunk is too large, so it must be sent in parts.
     TooLarge {
@@ -222,7 +231,7 @@ impl IngestRun {
         let number = self.next_number;
         self.next_number += 1;
         let Chunk { span, first_line, .. } = *chunk;
-        self.steps.push_back(PendingStep::Chunk { file, number, span, first_line, answer: None });
+        self.steps.push_back(PendingStep::Chunk { file, number, span, first_line, response: None });
         number
     }
 
@@ -234,7 +243,7 @@ impl IngestRun {
         let (key, delivery) = (self.keys.key(chunk.span.end, entry), Arc::clone(&self.delivery));
         self.tasks.spawn(async move {
             match delivery.deliver(chunk.body.clone(), key).await {
-                Ok(answer) => DeliveryOutcome::Accepted { number, answer },
+                Ok(response) => DeliveryOutcome::Accepted { number, response },
                 Err(DeliveryError::TooLarge { .. }) => DeliveryOutcome::TooLarge { file, number, chunk },
                 Err(error) => DeliveryOutcome::Failed(delivery.run_failure(error)),
             }
@@ -246,7 +255,7 @@ impl IngestRun {
         let delivery = Arc::clone(&self.delivery);
         self.tasks.spawn(async move {
             match delivery.deliver_in_parts(chunk.body, key).await {
-                Ok(answer) => DeliveryOutcome::Accepted { number, answer },
+                Ok(response) => DeliveryOutcome::Accepted { number, response },
                 Err(failure) => DeliveryOutcome::Failed(failure),
             }
         });
@@ -265,14 +274,14 @@ impl IngestRun {
 
     fn handle_delivery(&mut self, done: Result<DeliveryOutcome, tokio::task::JoinError>) {
         match done {
-            Ok(DeliveryOutcome::Accepted { number, answer: received }) => {
+            Ok(DeliveryOutcome::Accepted { number, response: received }) => {
                 let mut steps = self.steps.iter_mut();
                 let waiting = steps.find_map(|step| match step {
-                    PendingStep::Chunk { number: at, answer, .. } if *at == number => Some(answer),
+                    PendingStep::Chunk { number: at, response, .. } if *at == number => Some(response),
                     _ => None,
                 });
-                if let Some(answer) = waiting {
-                    *answer = Some(Box::new(received));
+                if let Some(response) = waiting {
+                    *response = Some(Box::new(received));
                 }
                 self.settle();
             }
@@ -289,11 +298,11 @@ impl IngestRun {
     fn settle(&mut self) {
         loop {
             match self.steps.front_mut() {
-                Some(PendingStep::Chunk { answer: Some(answer), file, span, first_line, .. }) => {
+                Some(PendingStep::Chunk { response: Some(response), file, span, first_line, .. }) => {
                     let (file, span, first_line) = (*file, *span, *first_line);
-                    let answer = std::mem::take(answer);
+                    let response = std::mem::take(response);
                     self.steps.pop_front();
-                    self.count(file, &span, first_line, &answer);
+                    self.count(file, &span, first_line, &response);
                 }
                 Some(PendingStep::End { .. }) => {
                     if let Some(PendingStep::End { file, how }) = self.steps.pop_front() {
@@ -305,14 +314,14 @@ impl IngestRun {
         }
     }
 
-    fn count(&mut self, file: usize, span: &ChunkSpan, first_line: u64, answer: &IngestResponse) {
+    fn count(&mut self, file: usize, span: &ChunkSpan, first_line: u64, response: &IngestResponse) {
         let Self { report, progress, .. } = self;
-        let notes = report.add(file, first_line, answer);
+        let notes = report.add(file, first_line, response);
         if !notes.is_empty() {
             progress.suspend(|| notes.iter().for_each(|note| terminal::print_note(note)));
         }
         if let Some(entry) = self.entries.get_mut(&file) {
-            entry.acknowledge(span, answer.accepted + answer.rejected_count, (self.clock)());
+            entry.acknowledge(span, response.accepted + response.rejected_count, (self.clock)());
             self.ledger.put(entry);
         }
     }

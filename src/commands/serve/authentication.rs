@@ -29,8 +29,8 @@ pub(super) fn load(file: Option<&Path>) -> anyhow::Result<Option<Tokens>> {
     let mut tokens = file.map(read).transpose()?.unwrap_or_default();
     if let Some(list) = listed {
         let listed =
-            Tokens::parse_list(&list).with_context(|| format!("the tokens in {VARIABLE} are refused"))?;
-        tokens.add_all(listed).with_context(|| format!("the tokens in {VARIABLE} are refused"))?;
+            Tokens::parse_list(&list).with_context(|| format!("the tokens in {VARIABLE} cannot be used"))?;
+        tokens.add_all(listed).with_context(|| format!("the tokens in {VARIABLE} cannot be used"))?;
     }
     Ok(Some(tokens))
 }
@@ -41,5 +41,5 @@ fn read(file: &Path) -> anyhow::Result<Tokens> {
         format!("cannot read the tokens '{name}'; `faultline token new --tokens {name}` makes the file")
     })?;
     Tokens::parse_file(&text)
-        .with_context(|| format!("the tokens '{name}' are refused, and nothing of them is used"))
+        .with_context(|| format!("the tokens '{name}' cannot be used, and none of them is"))
 }

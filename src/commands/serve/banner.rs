@@ -96,7 +96,8 @@ pub(super) fn log_shutdown(pipeline: &Pipeline) {
         requests = sum(|source| source.requests.get()),
         accepted = sum(|source| source.accepted.get()),
         events = sum(|source| source.events.get()),
-        refused = sum(|source| source.rejected_requests.iter().map(collector::counters::Counter::get).sum()),
-        "stopped; everything that was answered with a yes is on disk"
+        rejected_requests =
+            sum(|source| source.rejected_requests.iter().map(collector::counters::Counter::get).sum()),
+        "stopped; everything that was acknowledged is on disk"
     );
 }

@@ -3,17 +3,18 @@
 use super::{page, runbook, session};
 use crate::commands::running_pipeline::RunningPipeline;
 use auth::listener::ConnectionStats;
+use auth::metrics::AuthMetrics;
 use auth::tls::Tls;
 use auth::{Authenticator, Denial, DenialReason, Scope};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
-use collector::metrics::{self, EndpointMetrics, Exporter, ProtocolQueryStats, QueryStats};
+use collector::metrics::ServerMetrics;
 use collector::receivers::server::Routes;
 use collector::status_api;
+use query::QueryService;
 use query::serve::api::IngestReport;
-use query::{DURATION_BOUNDS_MS, Endpoint, QueryService};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -34,24 +35,25 @@ pub(super) fn routes(
 ) -> anyhow::Result<Routes> {
     let WebState { authenticator, connections, tls } = state;
     let (pipeline, maintenance) = (store.pipeline.clone(), store.maintenance.clone());
-    let status = status_api::routes(
+    let metrics = Arc::new(ServerMetrics::new(
         pipeline.clone(),
-        Arc::clone(connections),
         maintenance.clone(),
-        store.replay.clone(),
-    );
-    let queries = queries(service.clone());
+        vec![
+            Box::new(store.metrics()),
+            Box::new(service.clone()),
+            Box::new(AuthMetrics {
+                authenticator: Arc::clone(authenticator),
+                connections: Arc::clone(connections),
+                tls: tls.cloned(),
+            }),
+        ],
+    ));
+    let status =
+        status_api::routes(pipeline.clone(), maintenance.clone(), Arc::clone(&metrics), store.replay.clone());
     let probes = status_api::probes(pipeline.clone(), maintenance.clone());
-    let reserve = status_api::reserved_probes(pipeline.clone(), maintenance.clone());
-    let doors = EndpointMetrics {
-        authenticator: Arc::clone(authenticator),
-        connections: Arc::clone(connections),
-        tls: tls.cloned(),
-        queries,
-    };
-    let exporter = Exporter::new(pipeline, maintenance, store.log_limit, doors)?;
+    let reserve = status_api::reserved_probes(pipeline, maintenance);
     let routes = status
-        .merge(metrics::routes(exporter)?)
+        .merge(collector::metrics::routes(metrics)?)
         .merge(query::serve::http::routes(service.clone()))
         .merge(query::serve::api::routes(service.clone(), &store.rules, ingest_report(store)))
         .merge(query::serve::tail::routes(service.clone(), &store.rules, stopping)?);
@@ -100,23 +102,4 @@ pub(super) fn rejection(denial: &Denial) -> Response {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
-}
-
-/// Returns a function that reads the counters of queries in the form that the metrics need.
-fn queries(service: QueryService) -> Box<dyn Fn() -> QueryStats + Send + Sync> {
-    let of_endpoint = move |service: &QueryService, via: Endpoint| {
-        let stats = service.stats(via);
-        ProtocolQueryStats {
-            protocol: via.as_str(),
-            succeeded: stats.succeeded,
-            failed: stats.failed,
-            stopped: stats.cancelled,
-            time: stats.time,
-            within: DURATION_BOUNDS_MS.into_iter().zip(stats.buckets).collect(),
-        }
-    };
-    Box::new(move || QueryStats {
-        running: service.running() as u64,
-        protocols: Endpoint::ALL.into_iter().map(|via| of_endpoint(&service, via)).collect(),
-    })
 }

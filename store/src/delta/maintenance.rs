@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The result of one round of maintenance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct MaintenanceResult {
     /// The number of files that were merged.
     pub merged: u64,
     /// The number of files that merging created.
@@ -24,7 +24,7 @@ pub struct Kept {
     pub vacuumed: Vacuumed,
 }
 
-impl std::ops::AddAssign for Kept {
+impl std::ops::AddAssign for MaintenanceResult {
     fn add_assign(&mut self, other: Self) {
         self.merged += other.merged;
         self.merged_into += other.merged_into;
@@ -57,34 +57,34 @@ pub(super) fn round(
     retention: Retention,
     grace: Duration,
     now_us: i64,
-) -> Result<Kept, DeltaError> {
+) -> Result<MaintenanceResult, DeltaError> {
     table.settle()?;
     let now_ms = now_us / 1000;
     let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
     let may_remove = mode == MaintenanceMode::Full;
-    let mut kept = Kept::default();
+    let mut result = MaintenanceResult::default();
     if may_remove {
-        kept.expired = expire(table, retention, now_us)?;
+        result.expired = expire(table, retention, now_us)?;
     }
     if mode != MaintenanceMode::CheckpointsOnly
         && let Some(plan) = compact::plan(&table.files(), now_ms)
     {
-        kept.merged = plan.files.len() as u64;
-        kept.merged_bytes = compact::compact(table, plan, now_ms)?.bytes;
-        kept.merged_into = 1;
+        result.merged = plan.files.len() as u64;
+        result.merged_bytes = compact::compact(table, plan, now_ms)?.bytes;
+        result.merged_into = 1;
     }
     let leavers = if may_remove { vacuum::leavers(table, grace_ms, now_ms) } else { None };
     if table.since_checkpoint() >= checkpoint::EVERY || leavers == Some(false) {
         checkpoint::write(table)?;
-        kept.checkpoints = 1;
+        result.checkpoints = 1;
         if may_remove {
-            kept.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
+            result.log_files = checkpoint::clean(table, grace_ms, now_ms)?;
         }
     }
     if may_remove && (leavers.is_some() || table.sweep_is_due(now_ms)) {
-        kept.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
+        result.vacuumed = vacuum::vacuum(table, grace_ms, now_ms)?;
     }
-    Ok(kept)
+    Ok(result)
 }
 
 /// Removes the rows of a table that are past their retention.

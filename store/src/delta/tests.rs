@@ -4,7 +4,7 @@
 //! the rest can be flushed again.
 
 use super::files::Files;
-use super::maintenance::{self, Kept};
+use super::maintenance::{self, MaintenanceResult};
 use super::parquet_file::OpenFile;
 use super::recovery::Examined;
 use super::table::StoredTable;
@@ -115,11 +115,11 @@ impl Bench {
         flush::flush(&self.table, records, &missing, up_to, self.now / 1000).map(drop)
     }
 
-    fn maintenance(&self) -> Result<Kept, DeltaError> {
+    fn maintenance(&self) -> Result<MaintenanceResult, DeltaError> {
         self.maintain(MaintenanceMode::Full)
     }
 
-    fn maintain(&self, mode: MaintenanceMode) -> Result<Kept, DeltaError> {
+    fn maintain(&self, mode: MaintenanceMode) -> Result<MaintenanceResult, DeltaError> {
         maintenance::round(&self.table, mode, self.retention, self.grace, self.now)
     }
 

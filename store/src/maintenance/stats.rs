@@ -1,7 +1,7 @@
 //! The counters of maintenance.
 
 use super::ClockStats;
-use crate::delta::{DeltaTables, Expired, Flushed, Kept};
+use crate::delta::{DeltaTables, Expired, Flushed, MaintenanceResult};
 use crate::schema::Table;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct MaintenanceStats {
     /// True if the last flush failed.
     pub is_flush_failing: bool,
     /// The results of maintenance.
-    pub kept: Kept,
+    pub results: MaintenanceResult,
     /// The data that retention removed, by [`Table::ALL`].
     pub expired: [Expired; Table::ALL.len()],
     /// The number of maintenance rounds over all tables.
@@ -86,10 +86,10 @@ impl Counters {
         stats.last_error = Some(error.to_owned());
     }
 
-    pub(super) fn kept(&self, table: Table, kept: Kept, took: Duration) {
+    pub(super) fn maintained(&self, table: Table, result: MaintenanceResult, took: Duration) {
         let mut stats = self.stats();
-        stats.expired[table as usize] += kept.expired;
-        stats.kept += kept;
+        stats.expired[table as usize] += result.expired;
+        stats.results += result;
         stats.maintenance_time += took;
     }
 

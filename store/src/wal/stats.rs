@@ -28,17 +28,17 @@ pub struct WalStats {
     /// The number of fdatasyncs in each bucket, not cumulative, with the bounds [`FSYNC_BOUNDS`].
     pub fsync_buckets: [u64; FSYNC_BOUNDS.len() + 1],
     /// The number of records rejected because the WAL had reached its size limit.
-    pub refused_full: u64,
+    pub rejected_full: u64,
     /// The number of records rejected because the disk was full.
-    pub refused_no_space: u64,
+    pub rejected_no_space: u64,
     /// The number of records rejected because the disk failed.
-    pub refused_io: u64,
+    pub rejected_io: u64,
     /// The number of records rejected because the WAL was not where it was opened.
-    pub refused_displaced: u64,
+    pub rejected_displaced: u64,
     /// The number of records rejected because an earlier one failed.
-    pub refused_stale: u64,
+    pub rejected_stale: u64,
     /// The number of records rejected because they are too large.
-    pub refused_too_large: u64,
+    pub rejected_too_large: u64,
     /// True if the newest group was rejected because the WAL had reached its size limit.
     pub full: bool,
     /// True if the newest group was rejected because the WAL is not where it was opened.
@@ -60,12 +60,12 @@ pub(super) struct Counters {
     fsync_micros: AtomicU64,
     fsync_max_micros: AtomicU64,
     fsync_buckets: [AtomicU64; FSYNC_BOUNDS.len() + 1],
-    refused_full: AtomicU64,
-    refused_no_space: AtomicU64,
-    refused_io: AtomicU64,
-    refused_displaced: AtomicU64,
-    refused_stale: AtomicU64,
-    refused_too_large: AtomicU64,
+    rejected_full: AtomicU64,
+    rejected_no_space: AtomicU64,
+    rejected_io: AtomicU64,
+    rejected_displaced: AtomicU64,
+    rejected_stale: AtomicU64,
+    rejected_too_large: AtomicU64,
     pub(super) full: AtomicBool,
     displaced: AtomicBool,
     failing: AtomicBool,
@@ -90,12 +90,12 @@ impl Counters {
 
     pub(super) fn refused(&self, records: u64, error: &CommitError) {
         let counter = match error {
-            CommitError::Full => &self.refused_full,
-            CommitError::NoSpace => &self.refused_no_space,
-            CommitError::Io(_) => &self.refused_io,
-            CommitError::Displaced(_) => &self.refused_displaced,
-            CommitError::TooLarge => &self.refused_too_large,
-            CommitError::Stale | CommitError::Closed => &self.refused_stale,
+            CommitError::Full => &self.rejected_full,
+            CommitError::NoSpace => &self.rejected_no_space,
+            CommitError::Io(_) => &self.rejected_io,
+            CommitError::Displaced(_) => &self.rejected_displaced,
+            CommitError::TooLarge => &self.rejected_too_large,
+            CommitError::Stale | CommitError::Closed => &self.rejected_stale,
         };
         counter.fetch_add(records, Relaxed);
     }
@@ -120,12 +120,12 @@ impl Counters {
             fsync_micros: self.fsync_micros.load(Relaxed),
             fsync_max_micros: self.fsync_max_micros.load(Relaxed),
             fsync_buckets: self.fsync_buckets.each_ref().map(|bucket| bucket.load(Relaxed)),
-            refused_full: self.refused_full.load(Relaxed),
-            refused_no_space: self.refused_no_space.load(Relaxed),
-            refused_io: self.refused_io.load(Relaxed),
-            refused_displaced: self.refused_displaced.load(Relaxed),
-            refused_stale: self.refused_stale.load(Relaxed),
-            refused_too_large: self.refused_too_large.load(Relaxed),
+            rejected_full: self.rejected_full.load(Relaxed),
+            rejected_no_space: self.rejected_no_space.load(Relaxed),
+            rejected_io: self.rejected_io.load(Relaxed),
+            rejected_displaced: self.rejected_displaced.load(Relaxed),
+            rejected_stale: self.rejected_stale.load(Relaxed),
+            rejected_too_large: self.rejected_too_large.load(Relaxed),
             full: self.full.load(Relaxed),
             displaced: self.displaced.load(Relaxed),
             failing: self.failing.load(Relaxed),

@@ -169,7 +169,7 @@ pub(super) fn unusable(server: &Server, canaries: &mut Canaries) {
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         server.post_lines(&lines);
     }
-    assert_eq!(server.status()["samples_dropped"], 0, "every one was sampled");
+    assert_eq!(server.status()["server"]["reject_samples_dropped"], 0, "every one was sampled");
 }
 
 /// Sends parameters, keys, paths and types, because the content of a head is stored with rows, or logged with

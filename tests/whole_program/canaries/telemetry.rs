@@ -121,7 +121,7 @@ pub(super) fn spans(server: &Server, canaries: &mut Canaries) {
     for (index, text) in canaries.texts("span: resource and scope", true).iter().enumerate() {
         post_protobuf(server, "/v1/traces", &around(text, &span(10_000 + index, &[]))).is(200);
     }
-    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted"], sent + KINDS);
+    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted_records"], sent + KINDS);
 }
 
 pub(super) fn logs(server: &Server, canaries: &mut Canaries) {
@@ -188,7 +188,7 @@ pub(super) fn malformed(server: &Server, canaries: &mut Canaries) {
         post_json(server, "/v1/traces", &json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
             .is(200);
     }
-    assert_eq!(server.status()["samples_dropped"], 0, "every one was sampled");
+    assert_eq!(server.status()["server"]["reject_samples_dropped"], 0, "every one was sampled");
 }
 
 /// Sends secrets in paths and headers, over HTTP and over gRPC.
@@ -229,5 +229,5 @@ pub(super) fn heads(server: &Server, folder: &Folder, canaries: &mut Canaries) {
             .status()
             .expect("curl runs: run ./tests/run, which installs it");
     }
-    assert_eq!(server.status()["sources"]["otlp_traces"]["refused"]["wrong_signal"], 7);
+    assert_eq!(server.status()["sources"]["otlp_traces"]["rejected_requests"]["wrong_signal"], 7);
 }

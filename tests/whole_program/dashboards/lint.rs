@@ -1,17 +1,17 @@
 //! Checks the rules of Grafana's dashboard linter, and additional ones: that everything that a dashboard names exists,
 //! and that the same thing looks the same everywhere.
 
+use super::super::metrics::list::all_metrics;
 use super::super::support::root;
 use super::{Dashboard, dashboards, list, text};
 use classifier::{Category, DangerLevel, QuotaLevel, Severity};
-use collector::metrics::names;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Units that dashboards may use, by Grafana's names for them.
 const UNITS: [&str; 13] = [
     "none",
-    "short",
+    "locale",
     "percentunit",
     "s",
     "ms",
@@ -59,12 +59,16 @@ fn every_dashboard_is_found_the_same_way() {
             json["id"].is_null() && [41, 42].contains(&json["schemaVersion"].as_i64().expect("a version"))
         );
         assert_eq!((&json["tags"][0], &json["editable"]), (&"faultline".into(), &false.into()), "{name}");
-        assert!(text(&json["title"]).starts_with("Faultline: ") && text(&json["description"]).ends_with('.'));
-        assert!(
-            list(&json["links"]).iter().any(|link| link["type"] == "dashboards" && link["keepTime"] == true)
-        );
+        assert!(text(&json["title"]).starts_with("Faultline ") && text(&json["description"]).ends_with('.'));
+        assert!(list(&json["links"]).iter().any(|link| link["type"] == "dashboards"
+            && link["keepTime"] == true
+            && link["asDropdown"] == true));
+        // Each critical alert is one mark where it began: a region for each that fires would cover the graphs.
         let alerts = list(&json["annotations"]["list"]).iter().any(|one| {
-            one["expr"].as_str().is_some_and(|query| query.contains("ALERTS{alertname=~\"Faultline.*\""))
+            let is_right = |query: &str| {
+                query.starts_with("min by (alertname, service)") && query.contains("severity=\"critical\"")
+            };
+            one["expr"].as_str().is_some_and(is_right) && one["useValueForTime"] == true
         });
         assert!(alerts, "{name} does not show alerts");
     }
@@ -102,6 +106,7 @@ fn check_panel(panel: &Value, place: &str) {
     let unit = defaults["unit"].as_str().unwrap_or_default();
     assert!(UNITS.contains(&unit), "{place}: the unit '{unit}'");
     let overrides = list(&panel["fieldConfig"]["overrides"]);
+    check_nothing(panel, place);
     let units = overrides.iter().flat_map(|one| list(&one["properties"])).filter(|one| one["id"] == "unit");
     for unit in units {
         assert!(UNITS.contains(&text(&unit["value"])), "{place}: {unit}");
@@ -117,6 +122,28 @@ fn check_panel(panel: &Value, place: &str) {
         list(&panel["targets"]).iter().all(|target| target["datasource"] == panel["datasource"]),
         "{place}"
     );
+}
+
+/// Checks what stands where there is no value: a dash in a cell, and grey instead of a threshold's colour.
+#[track_caller]
+fn check_nothing(panel: &Value, place: &str) {
+    let is_grey = |mappings: &Value| {
+        let special = mappings.as_array().into_iter().flatten().find(|one| one["type"] == "special");
+        special.is_some_and(|one| {
+            one["options"]["match"] == "null+nan" && one["options"]["result"]["color"] == "#8E8E8E"
+        })
+    };
+    let defaults = &panel["fieldConfig"]["defaults"];
+    if ["stat", "bargauge"].contains(&text(&panel["type"])) {
+        assert!(is_grey(&defaults["mappings"]), "{place}: nothing has the colour of a threshold");
+    }
+    for column in list(&panel["fieldConfig"]["overrides"]).iter().filter(|_| panel["type"] == "table") {
+        let property = |id: &str| list(&column["properties"]).iter().find(|one| one["id"] == id);
+        let dash = property("noValue").is_some_and(|one| one["value"] == "–");
+        assert!(dash, "{place}: an empty cell is no dash: {column}");
+        let mappings = property("mappings").map_or(&Value::Null, |one| &one["value"]);
+        assert!(property("thresholds").is_none() || is_grey(mappings), "{place}: an empty cell has a colour");
+    }
 }
 
 fn query_of(target: &Value) -> &str {
@@ -157,12 +184,16 @@ fn check_ranges(query: &str, is_now: bool, place: &str) -> usize {
         let call: String = call.chars().rev().collect();
         let selected = &query[function - call.len()..start];
         let is_known = OTHER_RANGES.iter().any(|(known, _)| selected.starts_with(known));
+        // What ranks series is the same at every step of a graph.
+        let ranks = range == "$__range" && query[start + range.len() + 2..].starts_with(" @ end()");
         let is_right = match call.as_str() {
             "rate" | "irate" => range == "$__rate_interval",
-            "increase" => range == "$__rate_interval" || (is_now && range == "$__range"),
-            _ => is_known,
+            "increase" => range == "$__rate_interval" || (is_now && range == "$__range") || ranks,
+            _ => is_known || ranks,
         };
         assert!(is_right, "{place}: {call} over [{range}]: {query}");
+        // Of a graph, topk alone would take other series at every step, and show them all.
+        assert!(is_now || !query.starts_with("topk"), "{place}: {query}");
         ranges += 1;
     }
     for (name, after) in metrics_of(query).filter(|(name, _)| name.ends_with("_total")) {
@@ -235,7 +266,7 @@ fn labels_of(name: &str, recorded: &BTreeSet<&str>) -> Option<BTreeSet<String>> 
         return recorded.contains(name).then(|| owned(&level.split('_').collect::<Vec<_>>()));
     }
     let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let metric = names::ALL.iter().find(|metric| metric.name == name || metric.name == base)?;
+    let metric = all_metrics().find(|metric| metric.name == name || metric.name == base)?;
     Some(owned(metric.labels))
 }
 
@@ -325,34 +356,79 @@ fn texts(value: &Value, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// Guarantee: every colour is one of the style's, names of the taxonomy have one each, and a name has the same wherever
-/// it is shown.
+/// The colours by their meaning.
+const COLOURS: [(&str, &str); 19] = [
+    ("good", "#73BF69"),
+    ("info", "#5794F2"),
+    ("notice", "#FADE2A"),
+    ("warning", "#FF9830"),
+    ("bad", "#F2495C"),
+    ("critical", "#C4162A"),
+    ("neutral, or nothing", "#8E8E8E"),
+    ("hidden", "#B877D9"),
+    ("INTERNAL", "#E02F44"),
+    ("RATE_LIMIT", "#FF780A"),
+    ("PERMISSION", "#F2CC0C"),
+    ("TOKEN", "#FF85AD"),
+    ("VALIDATION", "#3274D9"),
+    ("NOT_FOUND", "#8AB8FF"),
+    ("CONFLICT", "#1FB6A6"),
+    ("SCHEMA", "#A16A3A"),
+    ("PROTOCOL", "#6ED0E0"),
+    ("UNKNOWN", "#B7BBC2"),
+    ("notes of users in Grafana", "rgba(0, 211, 255, 1)"),
+];
+
+/// Guarantee: every colour is one of the list; the words of each closed list have the same colours wherever they are
+/// coloured, and no two categories have the same.
 #[test]
 fn colours_mean_the_same_everywhere() {
-    let style =
-        std::fs::read_to_string(root().join("dashboards/grafana/source/style.toml")).expect("the style");
-    let style: toml::Table = style.parse().expect("TOML");
-    let colours: BTreeSet<&str> =
-        style["colours"].as_table().expect("colours").values().filter_map(toml::Value::as_str).collect();
-    for dashboard in dashboards() {
+    let dashboards = dashboards();
+    for dashboard in &dashboards {
         colours_in(&dashboard.json, &mut |colour| {
-            // The last one is a colour of Grafana's own annotations.
-            let is_ours = colours.contains(colour) || colour == "rgba(0, 211, 255, 1)";
-            assert!(is_ours, "{}: {colour}", dashboard.name);
+            assert!(COLOURS.iter().any(|(_, known)| *known == colour), "{}: {colour}", dashboard.name);
         });
     }
-    let palette = |name: &str| -> BTreeSet<String> {
-        style["palettes"][name].as_table().expect("a palette").keys().cloned().collect()
+    let panels = dashboards.iter().flat_map(Dashboard::panels);
+    let coloured: Vec<_> = panels.flat_map(coloured_names).collect();
+    let colours_of = |words: Vec<&str>| {
+        let of_list = coloured.iter().filter_map(|names| {
+            words.iter().map(|word| names.get(*word).map(String::as_str)).collect::<Option<Vec<_>>>()
+        });
+        let distinct: BTreeSet<_> = of_list.collect();
+        assert_eq!(distinct.len(), 1, "{words:?} are coloured in different ways: {distinct:?}");
+        distinct.into_iter().next().unwrap_or_default()
     };
-    let words = |words: Vec<&str>| -> BTreeSet<String> { words.into_iter().map(str::to_owned).collect() };
-    assert_eq!(palette("category"), words(Category::ALL.iter().map(|word| word.as_str()).collect()));
-    assert_eq!(palette("danger"), words(DangerLevel::ALL.iter().map(|word| word.as_str()).collect()));
-    assert_eq!(palette("severity"), words(Severity::ALL.iter().map(|word| word.as_str()).collect()));
-    let levels = words(QuotaLevel::ALL.iter().map(|word| word.as_str()).collect());
-    assert!(palette("quota").is_superset(&levels), "{levels:?}");
-    let categories = style["palettes"]["category"].as_table().expect("a palette");
-    let distinct: BTreeSet<_> = categories.values().filter_map(toml::Value::as_str).collect();
-    assert_eq!(distinct.len(), categories.len(), "two categories have the same colour");
+    let categories = colours_of(Category::ALL.iter().map(|word| word.as_str()).collect());
+    assert_eq!(categories.iter().collect::<BTreeSet<_>>().len(), Category::ALL.len(), "{categories:?}");
+    colours_of(DangerLevel::ALL.iter().map(|word| word.as_str()).collect());
+    colours_of(Severity::ALL.iter().map(|word| word.as_str()).collect());
+    colours_of(QuotaLevel::ALL.iter().map(|word| word.as_str()).collect());
+}
+
+/// Returns the names that a panel colours: its series, and the values of each column of a table.
+fn coloured_names(panel: &Value) -> Vec<BTreeMap<String, String>> {
+    let mut series = BTreeMap::new();
+    let mut names = Vec::new();
+    for one in list(&panel["fieldConfig"]["overrides"]) {
+        for property in list(&one["properties"]) {
+            let value = &property["value"];
+            if property["id"] == "color" && value["mode"] == "fixed" {
+                series.insert(
+                    text(&one["matcher"]["options"]).to_owned(),
+                    text(&value["fixedColor"]).to_owned(),
+                );
+            }
+            let mappings = value.as_array().filter(|_| property["id"] == "mappings");
+            let words = mappings.into_iter().flatten().filter(|mapping| mapping["type"] == "value");
+            names.extend(words.filter_map(|mapping| mapping["options"].as_object()).map(|options| {
+                let colour = |(name, to): (&String, &Value)| (name.clone(), text(&to["color"]).to_owned());
+                options.iter().map(colour).collect()
+            }));
+        }
+    }
+    names.push(series);
+    names
 }
 
 fn colours_in(value: &Value, with: &mut impl FnMut(&str)) {

@@ -13,15 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Panels that are empty when all is well, each with the reason.
-const EMPTY: [(&str, &str, &str); 4] = [
-    ("health", "Events past their budget", "the server has no budgets"),
-    ("health", "The certificate ends", "it has no certificate"),
+const EMPTY: [(&str, &str, &str); 5] = [
+    ("health", "Events over budget", "the server has no budgets"),
+    ("health", "Certificate expires", "it has no certificate"),
+    ("health", "Denied connections and requests", "it has no tokens"),
     ("health", "Alerts about collectors", "none fires about a collector that is well"),
-    (
-        "explorer",
-        "The chosen group, in all of history",
-        "no group is chosen at first; the second round chooses one",
-    ),
+    ("explorer", "Selected group", "no group is selected at first; the second round selects one"),
 ];
 
 /// The time for which traffic is sent before the first query.
@@ -244,12 +241,17 @@ impl World {
         list(&self.prometheus.get(&path)["data"]["result"]).to_vec()
     }
 
-    /// Runs `label_values(selector, label)`, as Grafana does.
+    /// Runs `label_values(selector, label)` and `query_result(query)`, as Grafana does.
     #[track_caller]
     fn check_variables(&self, dashboard: &Dashboard, filling: &Filling, has_data: bool) {
         for variable in dashboard.variables().iter().filter(|variable| variable["query"]["query"].is_string())
         {
             let query = filling.promql(text(&variable["query"]["query"]));
+            if let Some(inside) = query.strip_prefix("query_result(").and_then(|rest| rest.strip_suffix(')'))
+            {
+                check_busiest_first(&self.series(inside, filling, true));
+                continue;
+            }
             let inside = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
             let (selector, label) =
                 inside.and_then(|inside| inside.rsplit_once(", ")).expect("label_values(...)");
@@ -258,6 +260,16 @@ impl World {
             assert!(!list(&values).is_empty() || !has_data, "{}: {query} has no values", dashboard.name);
         }
     }
+}
+
+/// Checks that the dashboard of one service opens on the one with the most calls, and offers `_unknown` last.
+#[track_caller]
+fn check_busiest_first(services: &[Value]) {
+    let counts: Vec<f64> =
+        services.iter().map(|one| text(&one["value"][1]).parse().expect("a number")).collect();
+    assert!(counts.len() > 3 && counts.is_sorted_by(|left, right| left >= right), "{services:?}");
+    let unknown = services.iter().position(|one| one["metric"]["service"] == "_unknown");
+    assert!(unknown.is_none_or(|place| place + 1 == services.len()), "{services:?}");
 }
 
 fn is_empty_when_well(dashboard: &Dashboard, panel: &Value) -> bool {

@@ -134,8 +134,8 @@ fn a_table_that_cannot_be_opened_waits_for_its_file() {
     let elsewhere = stored.folder.path().join("elsewhere");
     fs::rename(&middle, &elsewhere).expect("it can be moved");
     let server = stored.start();
-    until_status(&server, "flushing fails", |status| status["flush"]["failing"] == true);
-    let error = server.status()["flush"]["last_error"].as_str().expect("a text").to_owned();
+    until_status(&server, "flushing fails", |status| status["flush"]["failing"] == 1);
+    let error = server.status()["errors"]["flush"].as_str().expect("a text").to_owned();
     for words in ["events", name(&middle), "missing", "put that file back"] {
         assert!(error.contains(words), "{words}: {error}");
     }
@@ -145,11 +145,11 @@ fn a_table_that_cannot_be_opened_waits_for_its_file() {
     let batch = Batch::new("meanwhile", 2, true);
     assert_eq!(send(server.address("otlp_http"), &stored.ledger, &batch).status, 200);
     fs::rename(&elsewhere, &middle).expect("it can be moved back");
-    until_status(&server, "it flushes again", |status| status["flush"]["failing"] == false);
+    until_status(&server, "it flushes again", |status| status["flush"]["failing"] == 0);
     server.get("/readyz").is(200);
     until_flushed(&server);
     stored.ledger.check(server.data_dir());
-    assert_eq!(server.status()["flush"]["set_aside"].as_array().map(Vec::len), Some(0));
+    assert_eq!(server.status()["set_aside"].as_array().map(Vec::len), Some(0));
     assert!(server.stop().success());
     stored.ledger.check(&stored.data_dir());
 }
@@ -274,7 +274,9 @@ impl Stored {
         let stored = Self { folder: Folder::new(), ledger: Ledger::default() };
         let server = stored.start();
         stored.send(&server, "first", 17);
-        until_status(&server, "merges", |status| number(status, ["maintenance", "merged_into_files"]) >= 2);
+        until_status(&server, "merges", |status| {
+            number(status, ["maintenance", "compaction_written_files"]) >= 2
+        });
         server.kill();
         stored
     }
@@ -361,7 +363,7 @@ impl Stored {
     fn is_whole(&self) -> PathBuf {
         let server = self.start();
         self.ledger.check(server.data_dir());
-        let set_aside = server.status()["flush"]["set_aside"].as_array().expect("a list").len();
+        let set_aside = server.status()["set_aside"].as_array().expect("a list").len();
         assert_eq!(set_aside, entries(&server.data_dir().join("set-aside")).len(), "{}", server.said());
         self.send(&server, "later", 1);
         assert_eq!(number(&server.status(), ["flush", "failures"]), 0, "{}", server.said());

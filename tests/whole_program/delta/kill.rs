@@ -302,7 +302,7 @@ impl Life {
         assert_eq!(send(server.address("otlp_http"), &self.ledger, &last).status, 200);
         let status = server.status();
         assert_eq!(status["replay"]["damaged"], 0, "{status:#}");
-        assert_eq!(status["flush"]["set_aside"].as_array().map(Vec::len), Some(0), "{}", server.said());
+        assert_eq!(status["set_aside"].as_array().map(Vec::len), Some(0), "{}", server.said());
         until_flushed(&server);
         assert_eq!(number(&server.status(), ["flush", "failures"]), 0, "{}", server.said());
         assert!(server.stop().success());
@@ -317,7 +317,7 @@ fn is_done(server: &Server, thread: Thread) -> bool {
     let Ok(answer) = ask(server.address("web"), "GET", "/api/v1/status", &[], b"") else { return false };
     let Ok(status) = serde_json::from_slice::<Value>(&answer.body) else { return false };
     match thread {
-        Thread::Flusher => status["hot"]["records"] == 0,
+        Thread::Flusher => status["buffer"]["records"] == 0,
         _ => status["maintenance"]["vacuumed_files"].as_u64().is_some_and(|files| files > 24),
     }
 }

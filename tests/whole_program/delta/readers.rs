@@ -63,7 +63,7 @@ fn every_reader_sees_what_dump_sees() {
     let server = Server::start_with(&folder, &ARGUMENTS);
     load(&server);
     until_status(&server, "files are merged, and there is a checkpoint", |status| {
-        number(status, ["maintenance", "merged_files"]) >= 8
+        number(status, ["maintenance", "compacted_files"]) >= 8
             && number(status, ["maintenance", "checkpoints"]) >= 1
     });
     let data_dir = server.data_dir().to_owned();

@@ -51,7 +51,7 @@ fn dump_beside_a_flushing_server_sees_every_yes_once() {
 /// Returns true if files were merged, a checkpoint was written, and files have left the disk.
 fn is_well_used(server: &Server) -> bool {
     let status = server.status();
-    ["merged_into_files", "checkpoints", "vacuumed_files"]
+    ["compaction_written_files", "checkpoints", "vacuumed_files"]
         .iter()
         .all(|what| number(&status, ["maintenance", what]) > 0)
 }
@@ -77,7 +77,7 @@ fn answers_outlive_the_log() {
         for (number, answer) in first.iter().enumerate() {
             assert_eq!(&post(&server, number).body, answer, "{}", server.said());
         }
-        assert_eq!(server.status()["answered_again"], first.len());
+        assert_eq!(server.status()["server"]["idempotent_replays"], first.len());
         until_flushed(&server);
         assert_eq!(server.dump("events").len(), 4 + fillers);
         assert_eq!(server.dump("rejects").len(), 1);

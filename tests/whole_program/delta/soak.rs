@@ -122,9 +122,9 @@ impl Look {
             files: files.len() as u64,
             bytes: rest.into_iter().map(length).sum(),
             log: log.into_iter().map(length).sum(),
-            hot: number(&status, ["hot", "bytes"]),
+            hot: number(&status, ["buffer", "bytes"]),
             flushes: number(&status, ["flush", "flushes"]),
-            flush_micros: number(&status, ["flush", "micros"]),
+            flush_micros: (status["flush"]["seconds"].as_f64().expect("a number") * 1e6) as u64,
         }
     }
 }
@@ -183,7 +183,9 @@ fn check_bounds(server: &Server, status: &Value, keep_bytes: u64) {
     for (part, what) in [("flush", "failures"), ("maintenance", "failures")] {
         assert_eq!(number(status, [part, what]), 0, "{}", server.said());
     }
-    for what in ["merged_files", "expired_files", "checkpoints", "cleaned_log_files", "vacuumed_files"] {
+    for what in
+        ["compacted_files", "expired_files", "checkpoints", "removed_table_log_files", "vacuumed_files"]
+    {
         assert!(number(status, ["maintenance", what]) > 0, "no {what}: {status:#}");
     }
     for table in TABLES {

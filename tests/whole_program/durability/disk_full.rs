@@ -103,7 +103,7 @@ fn a_server_starts_on_its_full_disk() {
     let status = server.status();
     let shown = |part: &str, count: &str| status[part]["events"][count].as_u64().unwrap_or_default();
     assert_eq!(
-        shown("tables", "rows") + status["hot"]["events"].as_u64().unwrap_or_default(),
+        shown("tables", "rows") + status["buffer"]["events"].as_u64().unwrap_or_default(),
         batch.lines as u64
     );
     Ledger::check_includes(&stored_ids(&disk.place()), &[batch]);

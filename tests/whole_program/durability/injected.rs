@@ -62,7 +62,7 @@ fn a_failing_disk_under_load_keeps_what_it_said() {
     let ledger = Arc::new(Ledger::default());
     let load = Load::start(server.address("otlp_http"), &ledger, "r");
     load.until(100, || false);
-    assert!(server.status()["wal"]["refused"]["io"].as_u64().expect("a number") >= 3);
+    assert!(server.status()["wal"]["rejected_records"]["io"].as_u64().expect("a number") >= 3);
     server.kill();
     load.end();
     ledger.check(&folder.path().join("data"));

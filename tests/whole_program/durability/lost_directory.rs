@@ -62,7 +62,7 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
         let before = Batch::new("before", 3, true);
         assert_eq!(send(server.address("otlp_http"), &ledger, &before).status, 200);
         let began = Instant::now();
-        while server.status()["hot"]["records"] != 0 {
+        while server.status()["buffer"]["records"] != 0 {
             assert!(began.elapsed() < Duration::from_secs(60), "it is not flushed: {}", server.said());
         }
         harm(&data, &aside);
@@ -77,7 +77,10 @@ fn a_data_directory_that_is_gone_acknowledges_nothing() {
             assert!(text.contains("removed, renamed or replaced"), "{name}: {text}");
         }
         let status = server.status();
-        assert_eq!(status["sources"]["envelopes"]["refused"]["directory_lost"], 3, "{name}: {status}");
+        assert_eq!(
+            status["sources"]["envelopes"]["rejected_requests"]["directory_lost"], 3,
+            "{name}: {status}"
+        );
         if let Some(copied) = copied {
             // This includes the rows that a stop would flush.
             server.stop();

@@ -43,7 +43,7 @@ fn rotation_by_renaming_and_kills() {
     let written = writer.end();
     bench.stores_all(written);
     let files = &server.status()["files"];
-    assert_eq!((&files["unreadable"], &files["skipped"]), (&0.into(), &0.into()), "{files}");
+    assert_eq!((&files["read_errors"], &files["records_skipped"]), (&0.into(), &0.into()), "{files}");
     assert!(server.stop().success());
     bench.stores_each_once(written);
 }
@@ -79,7 +79,7 @@ fn rotation_by_copying_and_kills() {
     let packed = Command::new("gzip").arg(bench.log("app.log.2")).status().expect("gzip is there");
     assert!(packed.success());
     let began = Instant::now();
-    while server.status()["files"]["archives"] != 1 {
+    while server.status()["files"]["changes"]["archived"] != 1 {
         assert!(began.elapsed() < PATIENCE, "the archive is not looked at: {}", server.status()["files"]);
         std::thread::sleep(Duration::from_millis(200));
     }

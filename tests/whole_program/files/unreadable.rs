@@ -41,12 +41,12 @@ fn what_cannot_be_read_harms_nobody_and_is_tried_again() {
     let server = bench.serve();
     until(&server, "the good log is read", || stored(&bench.data_dir()).contains_key("r0"));
     std::fs::remove_file(bench.log("app.log.gone")).expect("it was there");
-    let unreadable = || server.status()["files"]["unreadable"].as_u64().expect("a count");
+    let unreadable = || server.status()["files"]["read_errors"].as_u64().expect("a count");
     until(&server, "archives are found to be unreadable", || unreadable() >= 2);
     let exported = String::from_utf8(server.get("/metrics").is(200).body).expect("UTF-8");
     assert!(exported.contains(&format!("faultline_file_read_errors_total {}\n", unreadable())), "{exported}");
     assert!(exported.contains("faultline_file_lines_total ") && exported.contains("faultline_files_open "));
-    let rejected = || server.status()["sources"]["files"]["rejected"].as_u64().expect("a count");
+    let rejected = || server.status()["sources"]["files"]["rejected_records"].as_u64().expect("a count");
     until(&server, "bytes that are no text are rejected, not lost", || rejected() == 1000);
 
     std::fs::write(bench.log("later"), format!("{}\n", line(1))).expect("a file");

@@ -167,7 +167,7 @@ fn every_refused_call_has_a_reason_a_remedy_and_a_counter() {
         assert_eq!(call(&server, &Call::of(&good_span())).grpc, Some(0));
     }
     sent.is_counted(&server);
-    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted"], count);
+    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted_records"], count);
     is_unharmed(&server);
 }
 
@@ -183,6 +183,6 @@ fn odd_calls_are_taken() {
         let answered = call(&server, &odd);
         assert_eq!(answered.grpc, Some(0), "{answered:?}");
     }
-    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted"], 4);
+    assert_eq!(server.status()["sources"]["otlp_traces"]["accepted_records"], 4);
     is_unharmed(&server);
 }

@@ -76,7 +76,7 @@ fn a_client_that_tries_again_loses_nothing() {
     });
     let refused = refused.into_inner();
     assert!(refused > 0, "320 MiB at once were no overload");
-    let counted = &server.status()["sources"]["envelopes"]["refused"];
+    let counted = &server.status()["sources"]["envelopes"]["rejected_requests"];
     assert_eq!(counted["busy"], refused, "{counted}");
     let events = server.dump("events");
     let ids: BTreeSet<_> = events.iter().map(|event| event["request_id"].as_str().unwrap()).collect();

@@ -66,7 +66,7 @@ fn a_bad_line_costs_only_itself() {
         }
         stored += good as usize;
     }
-    assert_eq!(server.status()["sources"]["envelopes"]["unusable"], unusable);
+    assert_eq!(server.status()["sources"]["envelopes"]["unrecognized"], unusable);
     assert_eq!(server.dump("events").len(), stored);
     is_unharmed(&server);
 }
@@ -85,9 +85,9 @@ fn a_million_lines_are_a_bounded_answer() {
     let spans = field(1, &field(2, &spans));
     assert_eq!(post_traces(&server, "application/x-protobuf", &spans), b"");
     let status = server.status();
-    assert_eq!(status["sources"]["otlp_traces"]["accepted"], 1_000_000);
+    assert_eq!(status["sources"]["otlp_traces"]["accepted_records"], 1_000_000);
     assert_eq!(
-        status["sources"]["envelopes"]["unusable"],
+        status["sources"]["envelopes"]["unrecognized"],
         json!({"no_envelope": 1_000_000, "not_json": 1_000_000})
     );
     assert!(server.dump("rejects").len() <= 1200, "a sample, not a copy");
@@ -127,6 +127,9 @@ fn an_absurd_span_costs_only_itself() {
         serde_json::from_slice(&post_traces(&server, "application/json", spans.as_bytes())).unwrap();
     assert_eq!(answer["partialSuccess"]["rejectedSpans"], "1", "{answer}");
     let traces = &server.status()["sources"]["otlp_traces"];
-    assert_eq!((&traces["accepted"], &traces["unusable"]), (&json!(10), &json!({"malformed": 5})));
+    assert_eq!(
+        (&traces["accepted_records"], &traces["unrecognized"]),
+        (&json!(10), &json!({"malformed": 5}))
+    );
     is_unharmed(&server);
 }

@@ -5,6 +5,7 @@ use super::grpc::{self, Call};
 use super::{good_lines, is_unharmed, protobuf, remedy};
 use crate::whole_program::server::{Server, read_answer};
 use crate::whole_program::support::{Folder, OPEN};
+use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ fn first_answer(stream: &mut TcpStream) -> String {
 #[track_caller]
 fn eventually(server: &Server, cause: &str, count: usize) {
     let began = Instant::now();
-    let refused = || server.status()["sources"]["envelopes"]["refused"][cause].as_u64();
+    let refused = || server.status()["sources"]["envelopes"]["rejected_requests"][cause].as_u64();
     while refused() != Some(count as u64) {
         assert!(began.elapsed() < Duration::from_secs(20), "{cause}: {:?} and not {count}", refused());
         std::thread::sleep(Duration::from_millis(50));
@@ -140,7 +141,7 @@ fn more_connections_than_there_may_be_are_closed() {
         .filter_map(|stream| stream.read(&mut [0]).map_or(Some(()), |count| (count == 0).then_some(())))
         .count();
     assert_eq!(closed, 20);
-    assert_eq!(server.status()["connections"]["refused"], 20);
+    assert_eq!(server.status()["connections"]["otlp_http"]["rejected"], json!({"total": 20}));
     assert_eq!(
         grpc::call(&server, &Call::of(&protobuf::good_span())).grpc,
         Some(0),

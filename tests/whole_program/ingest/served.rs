@@ -35,9 +35,9 @@ fn a_server_takes_files_and_knows_them() {
     let defaulted = events.iter().find(|event| event["request_id"] == "r9000").unwrap();
     assert_eq!((&defaulted["service"], &defaulted["dialect"]), (&"a b&c".into(), &"erlmcp".into()));
     let envelopes = &server.status()["sources"]["envelopes"];
-    assert_eq!(envelopes["categories"], serde_json::json!({"NOT_FOUND": 3101}));
+    assert_eq!(envelopes["received_events"], serde_json::json!({"NOT_FOUND": 3101}));
     assert!(
-        envelopes["wire_bytes"].as_u64().unwrap() * 4 < envelopes["body_bytes"].as_u64().unwrap(),
+        envelopes["received_bytes"].as_u64().unwrap() * 4 < envelopes["decompressed_bytes"].as_u64().unwrap(),
         "compressed"
     );
     let run = bench.ingest(&["--to", &url, &file]).ends_with(1);
@@ -91,7 +91,7 @@ fn a_full_server_is_waited_for_and_then_said() {
     let words =
         ["nothing was taken for 2 s", "answered 503", "raise --wal-bytes", "the same command goes on"];
     assert!(words.iter().all(|words| run.err.contains(words)), "{}", run.err);
-    assert!(server.status()["sources"]["envelopes"]["refused"]["wal_full"].as_u64().unwrap() > 1);
+    assert!(server.status()["sources"]["envelopes"]["rejected_requests"]["wal_full"].as_u64().unwrap() > 1);
     assert!(server.stop().success());
     allow_flushing(&bench.folder);
     let server = Server::start_with(&bench.folder, &ports.each_ref().map(String::as_str));
@@ -110,7 +110,8 @@ fn a_server_that_is_killed_and_comes_back() {
     let child = bench.spawn(&["--to", &url(&server), &file]);
     for _ in 0..2 {
         let began = Instant::now();
-        let taken = |server: &Server| server.status()["sources"]["envelopes"]["accepted"].as_u64().unwrap();
+        let taken =
+            |server: &Server| server.status()["sources"]["envelopes"]["accepted_records"].as_u64().unwrap();
         while taken(&server) == 0 {
             assert!(began.elapsed() < Duration::from_secs(60), "nothing arrives");
             std::thread::sleep(Duration::from_millis(2));

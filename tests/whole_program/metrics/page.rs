@@ -1,14 +1,15 @@
-//! Tests that `docs/metrics.md`, which is generated from the list of metrics, is up to date.
+//! Tests that `docs/metrics.md`, which is generated from the lists of metrics, is up to date.
 
 use super::super::support::check_expected;
-use collector::metrics::names;
+use super::list::all_metrics;
 use std::fmt::Write;
 
 const OPENING: &str = "\
 # Metrics
 
 This page lists all metrics that `GET /metrics` exports, in the text format of Prometheus (0.0.4). A test generates it from
-`collector/src/metrics/names.rs`.
+the lists of the crates: `collector/src/metrics/names.rs`, `store/src/metrics.rs`, `query/src/metrics.rs` and
+`auth/src/metrics.rs`.
 
 - Records are counted when they are durable. Counters start at 0 with the process.
 - A service is known from its first record, or from the start if it has records of the last day or is named by
@@ -21,18 +22,33 @@ This page lists all metrics that `GET /metrics` exports, in the text format of P
 - A call that both sides report counts once, at the server.
 - The standard `process_*` metrics are exported, too.
 
-| metric | kind | labels | meaning |
-|---|---|---|---|
+`GET /api/v1/status` has the same values as JSON, except those of services. The third column says where: of a word in braces,
+there is one member for each value of that label. Counts by reason, outcome and the like leave out what never happened. A
+histogram is an object with `count` and `sum`.
 ";
 
 #[test]
 fn the_page_of_metrics_is_up_to_date() {
     let mut page = OPENING.to_owned();
-    for metric in names::ALL {
-        let kind = format!("{:?}", metric.kind).to_lowercase();
+    let mut group = "";
+    for metric in all_metrics() {
+        if group != metric.group.name {
+            group = metric.group.name;
+            let _ = write!(
+                page,
+                "\n## {group}\n\n| metric | type | in the status | meaning |\n|---|---|---|---|\n"
+            );
+        }
         let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        let about = metric.help;
-        let _ = writeln!(page, "| `{}` | {kind} | {} | {about} |", metric.name, labels.join(", "));
+        let labels = if labels.is_empty() { String::new() } else { format!(" by {}", labels.join(", ")) };
+        let path = if group == "services" { "–".to_owned() } else { format!("`{}`", metric.status_path()) };
+        let _ = writeln!(
+            page,
+            "| `{}`{labels} | {} | {path} | {} |",
+            metric.name,
+            metric.kind.as_str(),
+            metric.help
+        );
     }
     check_expected("docs/metrics.md", &page);
 }

@@ -144,7 +144,7 @@ fn a_message_that_is_too_large_is_not_to_be_retried() {
     // Zeros are not protobuf, but they are within the limit, which shows that the server is still healthy.
     assert_eq!(call(&server, TRACES, "1048576", b"")["code"], "INVALID_ARGUMENT");
     assert_eq!(
-        server.status()["sources"]["otlp_traces"]["refused"],
+        server.status()["sources"]["otlp_traces"]["rejected_requests"],
         json!({"too_large": 1, "unreadable": 1})
     );
 }

@@ -81,7 +81,8 @@ fn comes_back(protocol: &str, flag: &str) {
         move || python("send.py", &[&protocol, "gzip", &endpoint, "40"], b"")
     });
     let began = Instant::now();
-    let refused = |server: &Server| server.status()["sources"]["otlp_traces"]["refused"]["wal_full"].as_u64();
+    let refused =
+        |server: &Server| server.status()["sources"]["otlp_traces"]["rejected_requests"]["wal_full"].as_u64();
     while refused(&server).unwrap_or(0) < 2 {
         assert!(began.elapsed() < Duration::from_secs(20), "the SDK does not try again: {}", server.status());
         std::thread::sleep(Duration::from_millis(20));

@@ -28,7 +28,7 @@ fn arrive_at_another(protocol: &str, listener: &str) {
     let server = Server::start_in(&here, &[(ENDPOINT, &endpoint), (PROTOCOL, protocol)], &[]);
     work(&server);
     assert!(server.stop().success(), "a stop sends what is left");
-    assert_eq!(other.status()["sources"]["otlp_traces"]["accepted"], 3, "{}", other.status());
+    assert_eq!(other.status()["sources"]["otlp_traces"]["accepted_records"], 3, "{}", other.status());
     let calls = |outcome: &str| -> Vec<Value> {
         let rows = other.dump("traffic").into_iter().filter(|row| row["outcome"] == outcome);
         rows.map(|row| json!([row["service"], row["operation"], row["span_kind"], row["calls"]])).collect()
@@ -82,13 +82,13 @@ fn never_to_ourselves_by_another_variable() {
         let address = free_address();
         let (good, own) =
             (format!("http://{}", other.address(listener)), format!("http://{address}/v1/traces"));
-        let before = other.status()["sources"]["otlp_traces"]["accepted"].as_u64();
+        let before = other.status()["sources"]["otlp_traces"]["accepted_records"].as_u64();
         let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own.as_str());
         let variables = [(ENDPOINT, good.as_str()), (PROTOCOL, protocol), AT_ONCE, traces];
         let server = Server::start_in(&folder, &variables, &[flag, &address]);
         nothing_comes_back(&server);
         assert!(server.stop().success());
-        let after = other.status()["sources"]["otlp_traces"]["accepted"].as_u64();
+        let after = other.status()["sources"]["otlp_traces"]["accepted_records"].as_u64();
         assert_eq!(after, before.map(|before| before + 3), "{protocol}");
     }
 }
@@ -97,5 +97,10 @@ fn never_to_ourselves_by_another_variable() {
 fn nothing_comes_back(server: &Server) {
     work(server);
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(server.status()["sources"]["otlp_traces"]["requests"], 1, "only ours: {}", server.status());
+    assert_eq!(
+        server.status()["sources"]["otlp_traces"]["received_requests"],
+        1,
+        "only ours: {}",
+        server.status()
+    );
 }

@@ -77,7 +77,7 @@ fn malformed_spans_cost_only_themselves() {
         server.dump("rejects").iter().map(|row| json!([row["reason"], row["line"]])).collect();
     assert_eq!(json!(rejects), json!([["malformed", 2], ["malformed", 3]]));
     let traces = &server.status()["sources"]["otlp_traces"];
-    assert_eq!((&traces["accepted"], &traces["rejected"]), (&json!(2), &json!(2)));
+    assert_eq!((&traces["accepted_records"], &traces["rejected_records"]), (&json!(2), &json!(2)));
 }
 
 /// The same in JSON, where 64-bit numbers are texts, for both signals.
@@ -184,7 +184,7 @@ fn what_is_too_large_is_a_413() {
     let bomb = gzip(&vec![0; (64 << 20) + 1]);
     let answer = server.post("/v1/logs", &[JSON, ("Content-Encoding", "gzip")], &bomb);
     is_refused(answer, 413, 8, JSON.1, "send smaller batches");
-    let refused = |source: &str| -> Value { server.status()["sources"][source]["refused"].clone() };
+    let refused = |source: &str| -> Value { server.status()["sources"][source]["rejected_requests"].clone() };
     assert_eq!(
         json!([refused("otlp_traces"), refused("otlp_logs")]),
         json!([{"too_large": 1}, {"too_large": 1}])

@@ -15,11 +15,14 @@ fn arrives_over(protocol: &str, compression: &str) {
     let sent = send(&server, protocol, compression);
     check(&server, &sent["told"]);
     let sources = server.status()["sources"].clone();
-    let seen =
-        |source: &str| ["accepted", "unrecognized", "rejected"].map(|count| sources[source][count].clone());
-    assert_eq!(json!([seen("otlp_traces"), seen("otlp_logs")]), json!([[10, 0, 0], [5, 1, 0]]));
-    let larger =
-        |source: &str| sources[source]["body_bytes"].as_u64() > sources[source]["wire_bytes"].as_u64();
+    let seen = |source: &str| {
+        ["accepted_records", "unrecognized", "rejected_records"].map(|count| sources[source][count].clone())
+    };
+    let unrecognized = json!({"no_envelope": 1});
+    assert_eq!(json!([seen("otlp_traces"), seen("otlp_logs")]), json!([[10, {}, 0], [5, unrecognized, 0]]));
+    let larger = |source: &str| {
+        sources[source]["decompressed_bytes"].as_u64() > sources[source]["received_bytes"].as_u64()
+    };
     assert_eq!(larger("otlp_traces"), compression != "none", "{compression} was on the wire: {sources}");
 }
 
@@ -72,7 +75,7 @@ fn what_is_sent_again_is_stored_once() {
     };
     send(&server);
     let repeats = |server: &Server, source: &str| {
-        server.status()["sources"][source]["repeats"].as_i64().expect("a number")
+        server.status()["sources"][source]["duplicate_records"].as_i64().expect("a number")
     };
     let before = ["otlp_traces", "otlp_logs"].map(|source| repeats(&server, source));
     let (events, traffic) = (server.dump("events"), server.dump("traffic"));

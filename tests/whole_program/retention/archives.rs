@@ -69,13 +69,13 @@ fn an_archive_does_not_vanish() {
     until_maintained(&server);
     let data = server.data_dir().to_owned();
     assert_eq!((stored(&data, "loaded"), stored(&data, "sent")), (7, 3), "{}", server.said());
-    assert_eq!(server.status()["maintenance"]["expired"]["events"]["rows"], 0);
+    assert_eq!(server.status()["tables"]["events"]["expired_rows"], 0);
     assert!(server.stop().success());
 
     let server = Server::start_with(&folder, &[&FLUSH_AT_ONCE[..], &["--keep-events", "1s"]].concat());
-    until_status(&server, "they expire", |status| status["maintenance"]["expired"]["events"]["rows"] == 10);
-    let expired = &server.status()["maintenance"]["expired"]["events"];
-    assert_eq!((&expired["days"], &expired["files"]), (&2.into(), &2.into()));
+    until_status(&server, "they expire", |status| status["tables"]["events"]["expired_rows"] == 10);
+    let status = server.status();
+    assert_eq!(status["tables"]["events"]["expired_partitions"], 2);
     assert_eq!((stored(&data, "loaded"), stored(&data, "sent")), (0, 0));
     let said = server.said();
     let line = said.lines().rfind(|line| line.contains("retention removes rows")).expect("it is told");

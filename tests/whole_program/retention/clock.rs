@@ -80,7 +80,7 @@ impl Machine {
 
 fn is_held(server: &Server, expected: bool) {
     let what = if expected { "removal is held" } else { "removal goes on" };
-    until_status(server, what, |status| status["maintenance"]["held"] == expected);
+    until_status(server, what, |status| status["maintenance"]["paused"] == u64::from(expected));
 }
 
 /// Checks that everything that was stored is still there after a round of maintenance.
@@ -88,7 +88,7 @@ fn is_held(server: &Server, expected: bool) {
 fn is_whole(server: &Server, events: usize) {
     until_maintained(server);
     assert_eq!(stored(server.data_dir(), "live"), events, "{}", server.said());
-    assert_eq!(server.status()["maintenance"]["expired"]["events"]["rows"], 0);
+    assert_eq!(server.status()["tables"]["events"]["expired_rows"], 0);
 }
 
 fn data_files(data_dir: &Path) -> usize {
@@ -141,9 +141,7 @@ fn a_clock_that_jumps_removes_nothing() {
     is_held(&server, true);
     assert!(machine.confirm().contains("confirmed"));
     is_held(&server, false);
-    until_status(&server, "what is old goes", |status| {
-        status["maintenance"]["expired"]["events"]["rows"] == 7
-    });
+    until_status(&server, "what is old goes", |status| status["tables"]["events"]["expired_rows"] == 7);
     until_status(&server, "and leaves the disk", |_| data_files(server.data_dir()) == 0);
     assert_eq!(stored(server.data_dir(), "live"), 0);
     assert!(server.stop().success());

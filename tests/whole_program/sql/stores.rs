@@ -77,7 +77,7 @@ impl Store {
         let files = files_below(&self.path().join("tables/events"));
         assert_eq!(files.iter().any(|file| file.ends_with(".parquet")), !flushed.is_empty(), "{files:?}");
         if let Some(server) = &self.server {
-            let records = server.status()["hot"]["records"].as_u64().expect("a number");
+            let records = server.status()["buffer"]["records"].as_u64().expect("a number");
             assert_eq!(records > 0, !hot.is_empty(), "{records} hot records");
         }
     }

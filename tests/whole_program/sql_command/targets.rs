@@ -26,7 +26,7 @@ fn a_server_and_its_directory_give_the_same_answers() {
     let server = Server::start(&folder);
     server.post_lines(&lines(&[OPEN])).is(200);
     assert_eq!(server.status()["tables"]["events"]["rows"], 2);
-    assert_eq!(server.status()["hot"]["events"], 1);
+    assert_eq!(server.status()["buffer"]["events"], 1);
     let data_dir = server.data_dir().to_str().unwrap().to_owned();
     let url = format!("http://{}", server.address("web"));
     for question in QUESTIONS {

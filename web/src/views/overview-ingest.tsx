@@ -9,7 +9,7 @@ import { useRoute } from "../core/hooks";
 
 export function IngestPanel({ ingest, now }: { ingest: Ingest; now: number }) {
   const { link } = useRoute();
-  const refused = Object.entries(ingest.refused).filter(([, number]) => number > 0);
+  const rejections = Object.entries(ingest.rejected_requests).filter(([, number]) => number > 0);
   return (
     <Panel title="Ingest"
       actions={<span class={ingest.ready ? "state state-ok" : "state state-danger"}>{ingest.ready ? "Ready" : "Not ready"}</span>}>
@@ -25,7 +25,7 @@ export function IngestPanel({ ingest, now }: { ingest: Ingest; now: number }) {
         </Fact>
         <Fact name="Rejected records">{count(ingest.rejected)}</Fact>
         <Fact name="Rejected requests">
-          {refused.length === 0 ? "0" : refused.map(([reason, number]) => `${words(reason)} ${count(number)}`).join(", ")}
+          {rejections.length === 0 ? "0" : rejections.map(([reason, number]) => `${words(reason)} ${count(number)}`).join(", ")}
         </Fact>
         <Fact name="Stored">{count(ingest.stored_events)} events, {bytes(ingest.stored_bytes)}</Fact>
         <Fact name="Buffered">{count(ingest.buffered_events)} events, WAL {bytes(ingest.wal_bytes)}</Fact>

@@ -36,7 +36,7 @@ struct Line<'a> {
 }
 
 #[derive(Serialize)]
-struct Refused<'a> {
+struct RejectionBody<'a> {
     error: Error<'a>,
 }
 
@@ -54,34 +54,35 @@ impl<'a> Error<'a> {
 }
 
 /// Builds the response to a processed request: 200, or 400 if records were sent and all of them were rejected.
-pub(super) fn taken(answer: &IngestResponse) -> Response {
-    let unreadable = (answer.accepted == 0 && answer.rejected_count > 0).then(|| nothing_readable(answer));
+pub(super) fn taken(response: &IngestResponse) -> Response {
+    let unreadable =
+        (response.accepted == 0 && response.rejected_count > 0).then(|| nothing_readable(response));
     let body = Taken {
-        accepted: answer.accepted,
-        events: answer.events,
-        unrecognized: answer.unrecognized,
-        rejected: answer.rejected.iter().map(|at| Line { line: at.line, reason: &at.reason }).collect(),
-        rejected_count: (answer.rejected_count > answer.rejected.len() as u64)
-            .then_some(answer.rejected_count),
-        categories: answer.categories,
+        accepted: response.accepted,
+        events: response.events,
+        unrecognized: response.unrecognized,
+        rejected: response.rejected.iter().map(|at| Line { line: at.line, reason: &at.reason }).collect(),
+        rejected_count: (response.rejected_count > response.rejected.len() as u64)
+            .then_some(response.rejected_count),
+        categories: response.categories,
         error: unreadable.as_ref().map(Error::of),
     };
     match &unreadable {
         None => http_response::reply(StatusCode::OK, JSON, to_json(&body)),
-        Some(rejection) => http_response::refused(rejection, JSON, to_json(&body)),
+        Some(rejection) => http_response::rejected(rejection, JSON, to_json(&body)),
     }
 }
 
 /// Returns the rejection of a body of which no record could be read, with the reason of the first record.
-fn nothing_readable(answer: &IngestResponse) -> Rejection {
-    let first = answer.rejected.first();
+fn nothing_readable(response: &IngestResponse) -> Rejection {
+    let first = response.rejected.first();
     let first = first.map(|first| format!(": line {}: {}", first.line, first.reason)).unwrap_or_default();
     let detail = format!("nothing in the body could be read{first}");
     Rejection::new(RejectionReason::Unreadable, detail).with_remedy(EXAMPLE)
 }
 
-pub(in crate::receivers) fn refused(rejection: &Rejection) -> Response {
-    http_response::refused(rejection, JSON, to_json(&Refused { error: Error::of(rejection) }))
+pub(in crate::receivers) fn rejected(rejection: &Rejection) -> Response {
+    http_response::rejected(rejection, JSON, to_json(&RejectionBody { error: Error::of(rejection) }))
 }
 
 /// Serializes a response. Structs of numbers and strings cannot fail to serialize; if one did, the body would be empty.

@@ -28,7 +28,7 @@ async fn check_refused(request: Request<Body>, reason: RejectionReason, part: &s
     assert_eq!(body["error"]["remedy"], reason.remedy());
     let message = body["error"]["message"].as_str().unwrap();
     assert!(message.contains(part), "{message}");
-    assert_eq!(fake.refused(), [(Source::Envelopes, reason)]);
+    assert_eq!(fake.rejected(), [(Source::Envelopes, reason)]);
     assert!(fake.submitted().is_empty());
 }
 
@@ -124,10 +124,10 @@ async fn what_announces_too_much_is_not_read() {
 }
 
 #[tokio::test]
-async fn answers() {
+async fn responses() {
     let rejected = vec![RejectedRecord { line: 7, reason: "not \"JSON\"".to_owned() }];
     let categories = CategoryCounts::default();
-    let answer = IngestResponse {
+    let ingested = IngestResponse {
         accepted: 9,
         events: 4,
         unrecognized: 2,
@@ -136,39 +136,40 @@ async fn answers() {
         ignored: 0,
         categories,
     };
-    let response = call(Fake::answering(Ok(answer.clone())).routers().http, post("/v1/envelopes", &[])).await;
+    let response =
+        call(Fake::responding_with(Ok(ingested.clone())).routers().http, post("/v1/envelopes", &[])).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "application/json");
     let listed = json!([{"line": 7, "reason": "not \"JSON\""}]);
     let expected = json!({"accepted": 9, "events": 4, "unrecognized": 2, "rejected": listed});
     assert_eq!(json(response).await, expected);
 
-    let mut told = answer.clone();
+    let mut told = ingested.clone();
     told.categories.add(Category::RateLimit, 3);
-    let response = call(Fake::answering(Ok(told)).routers().http, post("/v1/envelopes", &[])).await;
+    let response = call(Fake::responding_with(Ok(told)).routers().http, post("/v1/envelopes", &[])).await;
     assert_eq!(json(response).await["categories"], json!({"RATE_LIMIT": 3}));
 
-    let cut = IngestResponse { rejected_count: 200, ..answer.clone() };
-    let response = call(Fake::answering(Ok(cut)).routers().http, post("/v1/envelopes", &[])).await;
+    let cut = IngestResponse { rejected_count: 200, ..ingested.clone() };
+    let response = call(Fake::responding_with(Ok(cut)).routers().http, post("/v1/envelopes", &[])).await;
     assert_eq!(json(response).await["rejected_count"], 200);
 
-    let nothing = IngestResponse { accepted: 0, events: 0, unrecognized: 0, ..answer };
-    let fake = Fake::answering(Ok(nothing));
+    let nothing = IngestResponse { accepted: 0, events: 0, unrecognized: 0, ..ingested };
+    let fake = Fake::responding_with(Ok(nothing));
     let response = call(fake.routers().http, post("/v1/envelopes", &[])).await;
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     let body = json(response).await;
     assert_eq!((&body["rejected"], &body["error"]["code"]), (&listed, &json!("unreadable")));
-    assert!(fake.refused().is_empty(), "the pipeline counted the lines");
+    assert!(fake.rejected().is_empty(), "the pipeline counted the lines");
 }
 
 #[tokio::test]
 async fn retries_are_told_when() {
     for (after, expected) in [(0, "1"), (500, "1"), (1000, "1"), (1001, "2"), (30_000, "30")] {
         let rejection = Rejection::retryable(RejectionReason::Busy, "full", Duration::from_millis(after));
-        let fake = Fake::answering(Err(rejection));
+        let fake = Fake::responding_with(Err(rejection));
         let response = call(fake.routers().http, post("/v1/envelopes", &[])).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()["retry-after"], expected);
-        assert!(fake.refused().is_empty(), "submit counts its own");
+        assert!(fake.rejected().is_empty(), "submit counts its own");
     }
 }

@@ -39,20 +39,20 @@ impl ContentIndex {
         };
         let mut known =
             Self { texts: texts.into_iter().map(|text| (text.id, text)).collect(), file, is_changed: false };
-        for told in positions.iter().filter_map(FileContent::from_position) {
-            known.merge(told);
+        for stored in positions.iter().filter_map(FileContent::from_position) {
+            known.merge(stored);
         }
         Ok(known)
     }
 
-    fn merge(&mut self, mut told: FileContent) {
-        if let Some(before) = self.texts.get(&told.id) {
-            if before.state.offset >= told.state.offset {
+    fn merge(&mut self, mut stored: FileContent) {
+        if let Some(before) = self.texts.get(&stored.id) {
+            if before.state.offset >= stored.state.offset {
                 return;
             }
-            told.checkpoints.clone_from(&before.checkpoints);
+            stored.checkpoints.clone_from(&before.checkpoints);
         }
-        self.put(told);
+        self.put(stored);
     }
 
     /// Stores the newest state of a content.
@@ -132,12 +132,12 @@ mod tests {
         known.put(text(1, 500));
         known.put(text(2, 500));
         known.save().unwrap();
-        let told = [text(1, 400).position(), text(2, 600).position(), text(3, 5).position()];
-        let known = ContentIndex::open(file.clone(), &told).unwrap();
+        let stored = [text(1, 400).position(), text(2, 600).position(), text(3, 5).position()];
+        let known = ContentIndex::open(file.clone(), &stored).unwrap();
         let at = |id| known.get(id).unwrap().state.offset;
         assert_eq!([at(1), at(2), at(3)], [500, 600, 5]);
         assert_eq!(known.get(2).unwrap().checkpoints, text(2, 500).checkpoints, "marks are only in the file");
         std::fs::write(&file, "{").unwrap();
-        assert!(ContentIndex::open(file, &told).is_err());
+        assert!(ContentIndex::open(file, &stored).is_err());
     }
 }

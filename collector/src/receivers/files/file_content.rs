@@ -96,7 +96,7 @@ mod tests {
         };
         let position = text.position();
         assert_eq!((position.text, position.offset), (text.id, 100_000));
-        let told = FileContent::from_position(&position).unwrap();
-        assert_eq!(told, FileContent { checkpoints: Checkpoints::new(), ..text });
+        let stored = FileContent::from_position(&position).unwrap();
+        assert_eq!(stored, FileContent { checkpoints: Checkpoints::new(), ..text });
     }
 }

@@ -257,7 +257,7 @@ impl TailedFile {
 
     /// Handles a permanent rejection: the next batch is smaller, and a record that was rejected alone is skipped.
     /// Returns true if one is skipped.
-    pub(super) fn refused(&mut self, batch: &Batch) -> bool {
+    pub(super) fn rejected(&mut self, batch: &Batch) -> bool {
         self.skips_one = batch.records <= 1;
         self.most = (batch.records / 2).max(1);
         self.skips_one

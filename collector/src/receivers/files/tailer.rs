@@ -53,7 +53,7 @@ pub(super) enum PollOutcome {
     /// There was nothing to read.
     Idle,
     /// A batch was rejected; the next round starts after this time.
-    Refused(Duration),
+    RejectionBody(Duration),
 }
 
 /// A file that may be a copy of a content that is being read.
@@ -392,11 +392,11 @@ impl<D: DeliveryTarget> Tailer<D> {
         let mut round = if is_busy || !batches.is_empty() { PollOutcome::Busy } else { PollOutcome::Idle };
         let time = self.to.now();
         let requests = batches.iter().map(|(place, batch)| self.request(*place, batch)).collect();
-        let answers = self.to.deliver(requests);
-        for ((place, mut batch), answer) in batches.into_iter().zip(answers) {
+        let responses = self.to.deliver(requests);
+        for ((place, mut batch), response) in batches.into_iter().zip(responses) {
             batch.text.time = time;
-            if let Some(pause) = self.settle(place, batch, answer) {
-                round = PollOutcome::Refused(pause);
+            if let Some(pause) = self.settle(place, batch, response) {
+                round = PollOutcome::RejectionBody(pause);
             }
         }
         round
@@ -407,13 +407,13 @@ impl<D: DeliveryTarget> Tailer<D> {
         &mut self,
         place: usize,
         batch: Batch,
-        answer: Result<IngestResponse, Rejection>,
+        response: Result<IngestResponse, Rejection>,
     ) -> Option<Duration> {
         let counters = self.to.counters();
         let file = self.files.get_mut(place)?;
-        match answer {
-            Ok(answer) => {
-                counters.lines.add(answer.accepted + answer.rejected_count);
+        match response {
+            Ok(response) => {
+                counters.lines.add(response.accepted + response.rejected_count);
                 counters.bytes.add(batch.body.len() as u64);
                 self.known.put(batch.text.clone());
                 file.delivered(batch);
@@ -421,7 +421,7 @@ impl<D: DeliveryTarget> Tailer<D> {
             }
             Err(Rejection { retry_after: Some(pause), .. }) => Some(pause),
             Err(rejection) => {
-                if file.refused(&batch) {
+                if file.rejected(&batch) {
                     counters.skipped.add(1);
                     let (path, reason) = (file.path.display(), rejection.reason.as_str());
                     tracing::warn!(

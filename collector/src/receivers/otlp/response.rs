@@ -28,21 +28,21 @@ struct PartialSuccess {
 }
 
 /// Returns the number of rejected and ignored records, and the reasons; `None` if there are none.
-fn partial_success(answer: &IngestResponse) -> Option<PartialSuccess> {
-    let rejected = answer.rejected_count.saturating_add(answer.ignored);
+fn partial_success(response: &IngestResponse) -> Option<PartialSuccess> {
+    let rejected = response.rejected_count.saturating_add(response.ignored);
     if rejected == 0 {
         return None;
     }
     let mut error_message = String::new();
-    for rejected in answer.rejected.iter().take(REASONS) {
+    for rejected in response.rejected.iter().take(REASONS) {
         let _ = write!(error_message, "record {}: {}; ", rejected.line, rejected.reason);
     }
-    if answer.rejected_count > 0 {
-        let _ = write!(error_message, "{} rejected in all", answer.rejected_count);
+    if response.rejected_count > 0 {
+        let _ = write!(error_message, "{} rejected in all", response.rejected_count);
     }
-    if answer.ignored > 0 {
+    if response.ignored > 0 {
         let separator = if error_message.is_empty() { "" } else { "; " };
-        let (ignored, names) = (answer.ignored, call_histogram::names());
+        let (ignored, names) = (response.ignored, call_histogram::names());
         let _ = write!(
             error_message,
             "{separator}{ignored} data points are of metrics that Faultline does not store; it reads {names}"
@@ -51,12 +51,12 @@ fn partial_success(answer: &IngestResponse) -> Option<PartialSuccess> {
     Some(PartialSuccess { rejected: i64::try_from(rejected).unwrap_or(i64::MAX), error_message })
 }
 
-pub(crate) fn success_protobuf(answer: &IngestResponse) -> Vec<u8> {
-    ExportResponse { partial_success: partial_success(answer) }.encode_to_vec()
+pub(crate) fn success_protobuf(response: &IngestResponse) -> Vec<u8> {
+    ExportResponse { partial_success: partial_success(response) }.encode_to_vec()
 }
 
-pub(crate) fn success_json(signal: Signal, answer: &IngestResponse) -> String {
-    let Some(PartialSuccess { rejected, error_message }) = partial_success(answer) else {
+pub(crate) fn success_json(signal: Signal, response: &IngestResponse) -> String {
+    let Some(PartialSuccess { rejected, error_message }) = partial_success(response) else {
         return "{}".to_owned();
     };
     let name = match signal {

@@ -25,8 +25,8 @@ async fn success_is_a_message_and_a_trailer() {
         [(TRACES, Source::OtlpTraces), (LOGS, Source::OtlpLogs), (METRICS, Source::OtlpMetrics)]
     {
         let rejected = vec![RejectedRecord { line: 1, reason: "bad".to_owned() }];
-        let answer = IngestResponse { rejected, rejected_count: 1, ..IngestResponse::default() };
-        let fake = Fake::answering(Ok(answer.clone()));
+        let ingested = IngestResponse { rejected, rejected_count: 1, ..IngestResponse::default() };
+        let fake = Fake::responding_with(Ok(ingested.clone()));
         let response = call(fake.routers().grpc, request(path, &[], Body::from(framed(b"body")))).await;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "application/grpc");
@@ -34,7 +34,7 @@ async fn success_is_a_message_and_a_trailer() {
         assert!(!response.headers().contains_key("grpc-status"));
         let collected = response.into_body().collect().await.unwrap();
         assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
-        assert_eq!(collected.to_bytes(), framed(&otlp::success_protobuf(&answer)));
+        assert_eq!(collected.to_bytes(), framed(&otlp::success_protobuf(&ingested)));
         let submitted = fake.submitted().remove(0);
         assert_eq!((submitted.source, submitted.encoding), (source, Encoding::Identity));
         assert_eq!(submitted.body, b"body");
@@ -72,10 +72,11 @@ async fn refusals_of_the_pipeline() {
     for reason in RejectionReason::ALL {
         for retry in [None, Some(Duration::from_millis(1500))] {
             let detail = "zu groß: 50 % über\nder Grenze".to_owned();
-            let fake = Fake::answering(Err(Rejection { reason, detail, retry_after: retry, remedy: None }));
+            let fake =
+                Fake::responding_with(Err(Rejection { reason, detail, retry_after: retry, remedy: None }));
             let request = request(TRACES, &[], Body::from(framed(b"")));
             check_refused(&fake, request, reason.grpc_status(), retry).await;
-            assert!(fake.refused().is_empty(), "submit counts its own");
+            assert!(fake.rejected().is_empty(), "submit counts its own");
         }
     }
 }
@@ -97,7 +98,7 @@ async fn what_is_refused_before_the_pipeline() {
     ] {
         let fake = Fake::default();
         check_refused(&fake, request(path, headers, body), code, None).await;
-        assert_eq!(fake.refused(), [(Source::OtlpTraces, reason)]);
+        assert_eq!(fake.rejected(), [(Source::OtlpTraces, reason)]);
         assert!(fake.submitted().is_empty());
     }
 }
@@ -115,7 +116,7 @@ async fn without_room_a_call_is_unavailable_and_told_when() {
         fake.room.clone().acquire_many_owned(u32::try_from(fake.room.available_permits()).unwrap()).await;
     let retry = Some(fake.limits.retry_after);
     check_refused(&fake, request(LOGS, &[], Body::from(framed(b"x"))), 14, retry).await;
-    assert_eq!(fake.refused(), [(Source::OtlpLogs, RejectionReason::Busy)]);
+    assert_eq!(fake.rejected(), [(Source::OtlpLogs, RejectionReason::Busy)]);
     drop(taken);
 }
 
@@ -136,6 +137,6 @@ async fn whoever_does_not_speak_grpc_is_told_over_http() {
         let text = response.into_body().collect().await.unwrap().to_bytes();
         let told = "This is the gRPC port. Use port 4318 for OTLP over HTTP.";
         assert!(std::str::from_utf8(&text).unwrap().contains(told), "{text:?}");
-        assert_eq!(fake.refused(), [(Source::OtlpTraces, RejectionReason::WrongType)]);
+        assert_eq!(fake.rejected(), [(Source::OtlpTraces, RejectionReason::WrongType)]);
     }
 }

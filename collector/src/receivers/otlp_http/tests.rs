@@ -44,12 +44,15 @@ async fn success_has_the_type_of_the_request() {
 #[tokio::test]
 async fn partial_success_is_told() {
     let rejected = vec![RejectedRecord { line: 1, reason: "bad".to_owned() }];
-    let fake =
-        Fake::answering(Ok(IngestResponse { rejected, rejected_count: 1, ..IngestResponse::default() }));
+    let fake = Fake::responding_with(Ok(IngestResponse {
+        rejected,
+        rejected_count: 1,
+        ..IngestResponse::default()
+    }));
     let response = call(fake.routers().http, post("/v1/logs", JSON)).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(json(response).await["partialSuccess"]["rejectedLogRecords"], "1");
-    let fake = Fake::answering(Ok(IngestResponse { ignored: 3, ..IngestResponse::default() }));
+    let fake = Fake::responding_with(Ok(IngestResponse { ignored: 3, ..IngestResponse::default() }));
     let response = call(fake.routers().http, post("/v1/metrics", JSON)).await;
     assert_eq!(response.status(), StatusCode::OK);
     let partial = &json(response).await["partialSuccess"];
@@ -67,7 +70,7 @@ async fn refusals_are_a_status_in_the_type_of_the_request() {
     for reason in RejectionReason::ALL {
         let rejection = Rejection::retryable(reason, "because", Duration::from_millis(1200));
         for content_type in [PROTOBUF, JSON] {
-            let fake = Fake::answering(Err(rejection.clone()));
+            let fake = Fake::responding_with(Err(rejection.clone()));
             let response = call(fake.routers().http, post("/v1/traces", content_type)).await;
             assert_eq!(response.status().as_u16(), reason.http_status());
             assert_eq!(response.headers()["content-type"], content_type);
@@ -98,7 +101,7 @@ async fn check_refused(
     assert_eq!(response.status().as_u16(), status, "{what}");
     assert_eq!(response.headers()["content-type"], content_type, "{what}");
     assert!(!response.headers().contains_key("retry-after"), "{what}");
-    assert_eq!(fake.refused(), [counted], "{what}");
+    assert_eq!(fake.rejected(), [counted], "{what}");
     assert!(fake.submitted().is_empty());
 }
 
@@ -132,5 +135,5 @@ async fn requests_over_the_bound_are_busy() {
     let response = call(fake.routers().http, post("/v1/traces", JSON)).await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "1");
-    assert_eq!(fake.refused(), [(Source::OtlpTraces, RejectionReason::Busy)]);
+    assert_eq!(fake.rejected(), [(Source::OtlpTraces, RejectionReason::Busy)]);
 }

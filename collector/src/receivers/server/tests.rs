@@ -66,7 +66,7 @@ async fn said(stream: &mut TcpStream) -> String {
 }
 
 /// Reads one response of a connection that stays open.
-async fn answer(stream: &mut TcpStream) -> String {
+async fn response(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 4096];
     let count = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await.unwrap().unwrap();
     String::from_utf8_lossy(&bytes[..count]).into_owned()
@@ -79,11 +79,11 @@ async fn answers_and_stays_open_while_idle() {
     let fake = Fake::default();
     let server = start(fake.routers().http, limits()).await;
     let mut stream = send(server.address, GOOD).await;
-    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+    assert!(response(&mut stream).await.starts_with("HTTP/1.1 200"));
     // The connection is idle for longer than the head timeout, which applies only to heads that have begun.
     sleep(Duration::from_millis(300)).await;
     stream.write_all(GOOD.as_bytes()).await.unwrap();
-    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+    assert!(response(&mut stream).await.starts_with("HTTP/1.1 200"));
     assert_eq!(fake.submitted().len(), 2);
 }
 
@@ -98,7 +98,7 @@ async fn slow_heads_are_cut_off() {
     }
     // Sending a byte now and then does not help either, not even after a valid request.
     let mut stream = send(server.address, GOOD).await;
-    answer(&mut stream).await;
+    response(&mut stream).await;
     let begin = Instant::now();
     let drip = async {
         while stream.write_all(b"P").await.is_ok() && begin.elapsed() < Duration::from_secs(4) {
@@ -115,8 +115,8 @@ async fn slow_bodies_are_answered_408() {
     let server = start(fake.routers().http, limits()).await;
     let head = "POST /v1/envelopes HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
     let mut stream = send(server.address, head).await;
-    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 408"));
-    assert_eq!(fake.refused(), [(Source::Envelopes, RejectionReason::TooSlow)]);
+    assert!(response(&mut stream).await.starts_with("HTTP/1.1 408"));
+    assert_eq!(fake.rejected(), [(Source::Envelopes, RejectionReason::TooSlow)]);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_sender_that_hangs_up_is_counted_once() {
     sleep(Duration::from_millis(50)).await;
     drop(stream);
     sleep(Duration::from_millis(50)).await;
-    assert_eq!(fake.refused(), [(Source::Envelopes, RejectionReason::Gone)]);
+    assert_eq!(fake.rejected(), [(Source::Envelopes, RejectionReason::Gone)]);
     assert_eq!(server.counters().open(), 0);
     assert_eq!(fake.room.available_permits(), fake.limits.inflight_bytes >> 10);
 }
@@ -151,7 +151,7 @@ async fn heads_are_bounded() {
     let head = format!("POST / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(200 << 10));
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let _ = stream.write_all(head.as_bytes()).await;
-    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 431"));
+    assert!(response(&mut stream).await.starts_with("HTTP/1.1 431"));
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn connections_over_the_bound_are_closed_and_counted() {
     drop(held);
     sleep(Duration::from_millis(50)).await;
     let mut fourth = send(server.address, GOOD).await;
-    assert!(answer(&mut fourth).await.starts_with("HTTP/1.1 200"));
+    assert!(response(&mut fourth).await.starts_with("HTTP/1.1 200"));
     assert_eq!(server.counters().opened(), 3);
 }
 
@@ -248,8 +248,8 @@ async fn grpc_over_prior_knowledge() {
     assert_eq!(collected.to_bytes(), &b"\0\0\0\0\0"[..]);
     assert_eq!(fake.submitted()[0].body, message);
 
-    let refused = Body::from(&b"\0\x7f\0\0\0"[..]);
-    let response = client.send_request(grpc(server.address, refused)).await.unwrap();
+    let rejected = Body::from(&b"\0\x7f\0\0\0"[..]);
+    let response = client.send_request(grpc(server.address, rejected)).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "8");
 }
 
@@ -266,7 +266,7 @@ async fn a_reset_stream_is_counted() {
     let _ = timeout(Duration::from_millis(50), sending).await;
     drop(client);
     sleep(Duration::from_millis(100)).await;
-    assert_eq!(fake.refused(), [(Source::OtlpTraces, RejectionReason::Gone)]);
+    assert_eq!(fake.rejected(), [(Source::OtlpTraces, RejectionReason::Gone)]);
 }
 
 /// A peer that only answers pings cannot hold a connection forever; one that sends requests in time keeps it.

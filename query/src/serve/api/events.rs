@@ -82,7 +82,7 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
     events.truncate(limit);
     let next = events.last().filter(|_| has_more).and_then(Cursor::after);
     let sum = |column: &str| counted.iter().map(|row| whole(row, column)).sum::<i64>();
-    let mut answer = json!({
+    let mut response = json!({
         "range": request.range.json(),
         "total": sum("errors"),
         "hidden": sum("hidden"),
@@ -92,9 +92,9 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
         "next": next,
     });
     if let Some(facets) = facets {
-        answer["facets"] = facets;
+        response["facets"] = facets;
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns a series of the column `errors` for each category that has any.
@@ -158,7 +158,7 @@ impl Cursor {
                 Kind::Invalid,
                 format!("The parameter cursor cannot be '{}'.", shortened(text)),
             )
-            .hint("Give the value of next in the answer before, or none.")),
+            .hint("Give the value of next in the response before, or none.")),
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) const SHAPE: Shape = Shape::Object(&[&[
     ("events_last_minute", NULLABLE_WHOLE),
     ("unrecognized", Shape::Whole),
     ("rejected", Shape::Whole),
-    ("refused", Shape::Map(&Shape::Whole)),
+    ("rejected_requests", Shape::Map(&Shape::Whole)),
     ("wal_bytes", Shape::Whole),
     ("buffered_events", Shape::Whole),
     ("stored_events", NULLABLE_WHOLE),

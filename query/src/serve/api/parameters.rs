@@ -113,7 +113,7 @@ pub(super) const GROUP_LIST: &[Parameter] = &[
 
 pub(super) const EVENT_LIST: &[Parameter] = &[
     parameter("limit", Count { least: 1, most: 1_000, default: 100 }, "The most events"),
-    parameter("cursor", Text, "The value of next in the answer before"),
+    parameter("cursor", Text, "The value of next in the response before"),
 ];
 
 pub(super) const EVENT_TIME: &[Parameter] =

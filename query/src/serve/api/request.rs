@@ -98,7 +98,7 @@ async fn collect(mut rows: Rows, most_bytes: usize) -> Result<Vec<Row>, QueryErr
         let batch = batch?;
         bytes += batch.get_array_memory_size();
         if bytes > most_bytes {
-            let message = format!("The answer is larger than {most_bytes} bytes.");
+            let message = format!("The response is larger than {most_bytes} bytes.");
             return Err(QueryError::new(Kind::Limit(Limit::Rows), message)
                 .hint("Use a shorter range, fewer buckets or more filters."));
         }

@@ -65,7 +65,7 @@ const CALL_COLUMNS: [&str; 8] =
     ["calls", "failed_calls", "hidden_calls", "errors", "hidden", "p50_ms", "p95_ms", "p99_ms"];
 
 /// The rows of the statements that cover all services.
-struct Known {
+struct ServiceRows {
     traits: Vec<Row>,
     findings: Vec<Row>,
     trend: Vec<Row>,
@@ -80,9 +80,9 @@ pub(super) async fn respond(request: ApiRequest) -> Result<Value, Problem> {
         statements::trend(&request),
     ];
     let [calls, failures, traits, findings, trend] = request.rows(statements).await?;
-    let known = Known { traits, findings, trend };
+    let rows_of_all = ServiceRows { traits, findings, trend };
     let merged = merge("service", calls, failures);
-    let services: Vec<Value> = merged.into_iter().map(|row| service(&request, &known, row)).collect();
+    let services: Vec<Value> = merged.into_iter().map(|row| service(&request, &rows_of_all, row)).collect();
     let operations = if request.values.texts("service").len() == 1 {
         let statements =
             [statements::calls(&request, "operation"), statements::failures(&request, "operation")];
@@ -123,26 +123,26 @@ fn call_stats(mut row: Row, name: &str) -> Row {
     stats
 }
 
-fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
+fn service(request: &ApiRequest, rows_of_all: &ServiceRows, mut row: Row) -> Value {
     let name = text(&row, "service").map(str::to_owned);
     let is_ours = |other: &&Row| text(other, "service") == name.as_deref();
-    let traits: Vec<&Row> = known.traits.iter().filter(is_ours).collect();
+    let traits: Vec<&Row> = rows_of_all.traits.iter().filter(is_ours).collect();
     let texts = |column: &str| {
         let texts: BTreeSet<&str> = traits.iter().filter_map(|row| text(row, column)).collect();
         texts.into_iter().collect::<Vec<_>>()
     };
-    let findings = known.findings.iter().filter(is_ours).map(|finding| {
+    let findings = rows_of_all.findings.iter().filter(is_ours).map(|finding| {
         let mut finding = finding.clone();
         take(&mut finding, "service");
         Value::Object(finding)
     });
-    let trend = |column: &str| series(&request.range, known.trend.iter().filter(is_ours), column);
+    let trend = |column: &str| series(&request.range, rows_of_all.trend.iter().filter(is_ours), column);
     let capture = capture(&row);
     // RFC 3339 times of one format sort like their texts up to the second, which is precise enough here.
     let last_seen = ["last_call", "last_event"].map(|column| take(&mut row, column));
     let last_seen = last_seen.into_iter().max_by(|a, b| a.as_str().cmp(&b.as_str()));
     let groups = whole(&row, "groups");
-    let mut answer = call_stats(row, "service");
+    let mut response = call_stats(row, "service");
     let rest = json!({
         "groups": groups,
         "dialects": texts("dialect"),
@@ -160,9 +160,9 @@ fn service(request: &ApiRequest, known: &Known, mut row: Row) -> Value {
         },
     });
     if let Value::Object(rest) = rest {
-        answer.extend(rest);
+        response.extend(rest);
     }
-    answer.into()
+    response.into()
 }
 
 /// Returns whether replies are captured, judged by the share of successful calls whose reply was not inspected.

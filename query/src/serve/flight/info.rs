@@ -66,10 +66,10 @@ fn long(number: usize) -> i64 {
 }
 
 /// Name, type and size of a data type, and the text before and after its literals.
-type Known = (&'static str, XdbcDataType, i32, Option<(&'static str, &'static str)>);
+type TypeRow = (&'static str, XdbcDataType, i32, Option<(&'static str, &'static str)>);
 
 /// The data types that the columns of Faultline have.
-const TYPES: [Known; 10] = [
+const TYPES: [TypeRow; 10] = [
     ("text", XdbcDataType::XdbcVarchar, i32::MAX, Some(("'", "'"))),
     ("boolean", XdbcDataType::XdbcBit, 1, None),
     ("smallint", XdbcDataType::XdbcSmallint, 5, None),

@@ -145,8 +145,8 @@ impl FlightSqlService for FlightSqlEndpoint {
             Credentials::Token(token) if self.authenticator.requires_token() => token.into_owned(),
             _ => "anyone".to_owned(),
         };
-        let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
-        let mut response = Response::new(stream::iter([Ok(answer)]).boxed());
+        let handshake = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
+        let mut response = Response::new(stream::iter([Ok(handshake)]).boxed());
         let value = format!("Bearer {token}").parse();
         let value = value.map_err(|_| invalid("a token is made of letters, digits and signs of ASCII"))?;
         response.metadata_mut().insert(AUTHORIZATION, value);

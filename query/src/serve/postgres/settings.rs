@@ -110,7 +110,7 @@ impl Settings {
         if name.eq_ignore_ascii_case(STATEMENT_TIMEOUT) {
             return value.map_or(Ok(None), duration).map(Outcome::Time);
         }
-        let (name, _, change) = find(name).ok_or_else(|| refused(name))?;
+        let (name, _, change) = find(name).ok_or_else(|| unsupported(name))?;
         let accepts = |known: &[&str], value: &str| {
             let value = value.to_lowercase();
             known.iter().any(|known| value == *known || value.split(',').next() == Some(*known))
@@ -176,7 +176,7 @@ fn unknown(name: &str) -> PgError {
     PgError::error("42704", format!("there is no setting '{name}'"))
 }
 
-fn refused(name: &str) -> PgError {
+fn unsupported(name: &str) -> PgError {
     let known = name.to_lowercase();
     if known.starts_with("datafusion.") || known == "role" || known == "session_authorization" {
         return PgError::error("42501", format!("{name} cannot be changed"));

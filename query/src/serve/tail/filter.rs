@@ -142,12 +142,12 @@ impl Filter {
     pub(super) fn rows(&self, batch: &RecordBatch) -> Result<BooleanArray, QueryError> {
         let Some(wanted) = &self.wanted else { return Ok(BooleanArray::from(vec![true; batch.num_rows()])) };
         let columns = wanted.columns.of(batch).map_err(|error| internal(&error))?;
-        let answers = wanted.is_true.evaluate(&columns)?.into_array(batch.num_rows())?;
-        let answers = answers.as_boolean_opt().cloned();
-        let answers = answers
+        let matches = wanted.is_true.evaluate(&columns)?.into_array(batch.num_rows())?;
+        let matches = matches.as_boolean_opt().cloned();
+        let matches = matches
             .ok_or_else(|| QueryError::new(Kind::Internal, "the condition is neither true nor false"))?;
         // NULL counts as false.
-        Ok(if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers })
+        Ok(if matches.null_count() > 0 { prep_null_mask_filter(&matches) } else { matches })
     }
 }
 
@@ -168,13 +168,13 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
             QueryError::new(Kind::Invalid, "a condition has no parameters").hint("write the value itself")
         );
     }
-    let mut refused = None;
+    let mut problem = None;
     let is_refused = |part: &Expr| {
-        refused = refusal(part);
-        Ok(refused.is_some())
+        problem = unsupported(part);
+        Ok(problem.is_some())
     };
     if expression.exists(is_refused)? {
-        let what = refused.unwrap_or_default();
+        let what = problem.unwrap_or_default();
         let message = format!("{what} is not allowed in a condition, which compares and builds nothing");
         return Err(QueryError::new(Kind::Refused, message).hint("ask such a question with faultline sql"));
     }
@@ -189,7 +189,7 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
 }
 
 /// Returns the part of a condition that is not allowed, if there is one.
-fn refusal(part: &Expr) -> Option<String> {
+fn unsupported(part: &Expr) -> Option<String> {
     match part {
         Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => Some("||".to_owned()),
         Expr::BinaryExpr(BinaryExpr { op, right, .. }) if is_pattern(*op) && !is_literal(right) => {

@@ -28,12 +28,12 @@ impl Delivery {
                 break;
             }
             let ends = memchr_iter(b'\n', &part).count() as u64;
-            let answer = match self.deliver(part, format!("{key}{number}")).await {
-                Ok(answer) => answer,
+            let response = match self.deliver(part, format!("{key}{number}")).await {
+                Ok(response) => response,
                 Err(DeliveryError::TooLarge { reason }) if ends <= 1 => reject_line(reason),
                 Err(error) => return Err(self.run_failure(error)),
             };
-            add_part(&mut whole, answer, lines);
+            add_part(&mut whole, response, lines);
             lines += ends;
         }
         Ok(whole)

@@ -112,7 +112,7 @@ fn what_was_queued_behind_a_failure_is_stale() {
     assert_eq!(log.epoch(), epoch + 1, "a stale record is no failure");
     assert_eq!(store(&log, "fresh"), Ok(2));
     let stats = log.stats();
-    assert_eq!((stats.refused_io, stats.refused_stale, stats.records), (1, 4, 1));
+    assert_eq!((stats.rejected_io, stats.rejected_stale, stats.records), (1, 4, 1));
 }
 
 /// A WAL that is opened on a full disk reads, rejects records, and accepts records as soon as the disk does.
@@ -240,7 +240,7 @@ fn what_nobody_would_find_again_is_not_acknowledged() {
         }
         assert!(matches!(log.is_in_place(), Err(CommitError::Displaced(_))), "{name}");
         let stats = log.stats();
-        assert!(stats.displaced && stats.failing && stats.refused_displaced >= 3, "{name}: {stats:?}");
+        assert!(stats.displaced && stats.failing && stats.rejected_displaced >= 3, "{name}: {stats:?}");
         if name == "replaced" {
             assert_eq!(fs::read_dir(data.join("wal")).unwrap().count(), 0, "nothing is written there");
         }

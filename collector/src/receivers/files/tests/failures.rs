@@ -9,10 +9,10 @@ fn what_was_refused_for_now_is_read_again() {
         Some(|_| Some(Rejection::retryable(RejectionReason::WalFull, "full", Duration::from_secs(2))));
     bench.append("a.log", "one\n");
     bench.now += Duration::from_secs(1);
-    assert_eq!(bench.tailer.round(bench.now), PollOutcome::Refused(Duration::from_secs(2)));
+    assert_eq!(bench.tailer.round(bench.now), PollOutcome::RejectionBody(Duration::from_secs(2)));
     bench.append("a.log", "two\n");
     bench.rename("a.log", "a.log.1");
-    assert_eq!(bench.tailer.round(bench.now), PollOutcome::Refused(Duration::from_secs(2)));
+    assert_eq!(bench.tailer.round(bench.now), PollOutcome::RejectionBody(Duration::from_secs(2)));
     bench.stored(&[]);
     *bench.to.refuses.lock().unwrap() = None;
     bench.pass(1);

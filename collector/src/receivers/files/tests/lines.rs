@@ -82,7 +82,7 @@ fn a_line_that_is_too_long_costs_only_itself() {
     bench.pass(1);
     let lines = bench.to.store.lock().unwrap().lines.clone();
     let lengths: Vec<usize> = lines.iter().map(String::len).collect();
-    assert_eq!(lengths, [3, limit + 17, 3], "its beginning is sent, to be refused for its length");
+    assert_eq!(lengths, [3, limit + 17, 3], "its beginning is sent, to be rejected for its length");
     assert_eq!(lines[2], "two");
 }
 
