@@ -13,7 +13,7 @@ metrics::metrics! {
         CONNECTIONS_OPENED = Counter "faultline_connections_opened_total" ["protocol"]
             "Connections that a listener accepted.";
         CONNECTION_ACCEPT_ERRORS = Counter "faultline_connection_accept_errors_total" ["protocol"]
-            "Times that the operating system could not hand a connection to a listener, as without free file handles.";
+            "Times that the operating system could not hand a connection to a listener, for example because it has no free file handles.";
         CONNECTIONS_REJECTED = Counter "faultline_connections_rejected_total" ["protocol", "reason"]
             "Connections that a listener closed because too many were open: in total, or from one address.";
         CONNECTIONS_RESERVED = Counter "faultline_connections_reserved_total" ["protocol"]

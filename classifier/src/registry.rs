@@ -19,7 +19,7 @@ pub(crate) mod words;
 
 pub use condition::Condition;
 pub(crate) use condition::Roots;
-pub use entry::{Correction, DetailField, Entry, Meaning, Origin};
+pub use entry::{Correction, DetailField, Entry, EntryOrigin, Meaning};
 pub use error::RegistryError;
 pub use message::MessageTemplate;
 pub use operator::{OperatorEntry, OperatorFile, Profile, RedactionSettings};

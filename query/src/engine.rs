@@ -20,7 +20,7 @@ pub(crate) use statement_snapshot::StatementSnapshot;
 use crate::error::QueryError;
 use crate::limits::Limits;
 use crate::serve::postgres::StatementParser;
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::{functions, tables, views};
 use classifier::Rules;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider};
@@ -54,7 +54,7 @@ pub struct Engine {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
-    pub(crate) source: Source,
+    pub(crate) source: DataSource,
     /// The tables, views and functions that every session uses.
     pub(crate) state: SessionState,
     /// Parses the statements of PostgreSQL clients.
@@ -69,8 +69,9 @@ impl Engine {
     ///
     /// # Errors
     /// Fails when a thread cannot be started, or when a view does not match the tables.
-    pub fn new(source: Source, rules: &Arc<Rules>, limits: Limits) -> Result<Self, QueryError> {
-        let runtime = runtime().map_err(|error| QueryError::new(crate::Kind::Internal, error.to_string()))?;
+    pub fn new(source: DataSource, rules: &Arc<Rules>, limits: Limits) -> Result<Self, QueryError> {
+        let runtime =
+            runtime().map_err(|error| QueryError::new(crate::QueryErrorKind::Internal, error.to_string()))?;
         let state = runtime.block_on(state(&source, rules))?;
         let shared =
             Shared { limits, source, state, parser: StatementParser::default(), runtime: Some(runtime) };
@@ -98,7 +99,8 @@ impl Engine {
 impl Shared {
     pub(crate) fn handle(&self) -> Result<&tokio::runtime::Handle, QueryError> {
         let runtime = self.runtime.as_ref().map(Runtime::handle);
-        runtime.ok_or_else(|| QueryError::new(crate::Kind::Cancelled, "the server is shutting down"))
+        runtime
+            .ok_or_else(|| QueryError::new(crate::QueryErrorKind::Cancelled, "the server is shutting down"))
     }
 }
 
@@ -122,7 +124,7 @@ fn runtime() -> std::io::Result<Runtime> {
         .build()
 }
 
-async fn state(source: &Source, rules: &Arc<Rules>) -> Result<SessionState, QueryError> {
+async fn state(source: &DataSource, rules: &Arc<Rules>) -> Result<SessionState, QueryError> {
     let runtime = tables::runtime_env(source)?;
     let public = Arc::new(MemorySchemaProvider::new());
     let catalog = Arc::new(OrderedCatalog::default());

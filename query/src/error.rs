@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryError {
     /// The kind of failure.
-    pub kind: Kind,
+    pub kind: QueryErrorKind,
     /// A sentence that says what was wrong.
     pub message: String,
     /// The position in the statement, if it is known.
@@ -19,7 +19,7 @@ pub struct QueryError {
 
 /// The kind of a query failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum QueryErrorKind {
     /// The text is not valid SQL.
     Syntax,
     /// The statement names a table, column or function that does not exist.
@@ -66,7 +66,7 @@ pub struct Position {
 
 impl QueryError {
     /// Creates an error without a position and without a hint.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: QueryErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), position: None, hint: None }
     }
 
@@ -80,7 +80,7 @@ impl QueryError {
     /// Creates the error for a statement that does more than read.
     pub(crate) fn read_only(operation: &str) -> Self {
         Self::new(
-            Kind::Refused,
+            QueryErrorKind::Refused,
             format!("{operation} is not allowed: this is a read-only view of the error history"),
         )
         .hint("use SELECT, WITH, VALUES, EXPLAIN, DESCRIBE or SHOW")
@@ -90,19 +90,19 @@ impl QueryError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
-            Kind::Syntax => "syntax",
-            Kind::Unknown => "unknown_name",
-            Kind::Invalid => "invalid",
-            Kind::Refused => "refused",
-            Kind::Limit(Limit::Time) => "time_limit",
-            Kind::Limit(Limit::Memory) => "memory_limit",
-            Kind::Limit(Limit::Rows) => "row_limit",
-            Kind::Limit(Limit::Columns) => "column_limit",
-            Kind::Limit(Limit::Statement) => "statement_limit",
-            Kind::Busy => "busy",
-            Kind::Cancelled => "cancelled",
-            Kind::Failed => "failed",
-            Kind::Internal => "internal",
+            QueryErrorKind::Syntax => "syntax",
+            QueryErrorKind::Unknown => "unknown_name",
+            QueryErrorKind::Invalid => "invalid",
+            QueryErrorKind::Refused => "refused",
+            QueryErrorKind::Limit(Limit::Time) => "time_limit",
+            QueryErrorKind::Limit(Limit::Memory) => "memory_limit",
+            QueryErrorKind::Limit(Limit::Rows) => "row_limit",
+            QueryErrorKind::Limit(Limit::Columns) => "column_limit",
+            QueryErrorKind::Limit(Limit::Statement) => "statement_limit",
+            QueryErrorKind::Busy => "busy",
+            QueryErrorKind::Cancelled => "cancelled",
+            QueryErrorKind::Failed => "failed",
+            QueryErrorKind::Internal => "internal",
         }
     }
 
@@ -160,11 +160,16 @@ impl From<DataFusionError> for QueryError {
                 let (message, position) = Position::split_from(text);
                 let is_question_mark = message.ends_with("found: ?");
                 let hint = is_question_mark.then(|| "write parameters as $1, $2 and so on".to_owned());
-                Self { position, hint, ..Self::new(Kind::Syntax, message) }
+                Self { position, hint, ..Self::new(QueryErrorKind::Syntax, message) }
             }
             DataFusionError::Diagnostic(diagnostic, inner) => from_diagnostic(*diagnostic, *inner),
             DataFusionError::Collection(errors) => errors.into_iter().next().map_or_else(
-                || Self::new(Kind::Internal, "the query engine reported an error without a message"),
+                || {
+                    Self::new(
+                        QueryErrorKind::Internal,
+                        "the query engine reported an error without a message",
+                    )
+                },
                 Self::from,
             ),
             DataFusionError::Context(_, inner) => Self::from(*inner),
@@ -172,17 +177,17 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::SchemaError(error, _) => from_schema_error(&error),
             DataFusionError::Plan(message) => from_plan_error(message),
             DataFusionError::NotImplemented(message) => {
-                Self::new(Kind::Invalid, format!("not supported: {message}"))
+                Self::new(QueryErrorKind::Invalid, format!("not supported: {message}"))
             }
-            DataFusionError::Configuration(message) => Self::new(Kind::Invalid, message),
-            DataFusionError::Execution(message) => Self::new(Kind::Failed, message),
-            DataFusionError::ArrowError(error, _) => Self::new(Kind::Failed, error.to_string()),
+            DataFusionError::Configuration(message) => Self::new(QueryErrorKind::Invalid, message),
+            DataFusionError::Execution(message) => Self::new(QueryErrorKind::Failed, message),
+            DataFusionError::ArrowError(error, _) => Self::new(QueryErrorKind::Failed, error.to_string()),
             DataFusionError::ResourcesExhausted(message) => memory_limit_error(&message),
             DataFusionError::External(error) => match error.downcast::<Self>() {
                 Ok(ours) => *ours,
-                Err(other) => Self::new(Kind::Internal, other.to_string()),
+                Err(other) => Self::new(QueryErrorKind::Internal, other.to_string()),
             },
-            other => Self::new(Kind::Internal, other.strip_backtrace()),
+            other => Self::new(QueryErrorKind::Internal, other.strip_backtrace()),
         }
     }
 }
@@ -199,27 +204,30 @@ fn from_diagnostic(diagnostic: Diagnostic, inner: DataFusionError) -> QueryError
 fn from_shared(error: &DataFusionError) -> QueryError {
     match error.find_root() {
         DataFusionError::ResourcesExhausted(message) => memory_limit_error(message),
-        DataFusionError::Execution(message) => QueryError::new(Kind::Failed, message),
+        DataFusionError::Execution(message) => QueryError::new(QueryErrorKind::Failed, message),
         DataFusionError::External(error) => match error.downcast_ref::<QueryError>() {
             Some(ours) => ours.clone(),
-            None => QueryError::new(Kind::Internal, error.to_string()),
+            None => QueryError::new(QueryErrorKind::Internal, error.to_string()),
         },
-        other => QueryError::new(Kind::Failed, other.strip_backtrace()),
+        other => QueryError::new(QueryErrorKind::Failed, other.strip_backtrace()),
     }
 }
 
 fn memory_limit_error(message: &str) -> QueryError {
     let reason = message.lines().next().unwrap_or_default();
-    QueryError::new(Kind::Limit(Limit::Memory), format!("the query exceeds its memory limit: {reason}"))
-        .hint("use a shorter time range, group by fewer columns, or sort fewer rows with LIMIT")
+    QueryError::new(
+        QueryErrorKind::Limit(Limit::Memory),
+        format!("the query exceeds its memory limit: {reason}"),
+    )
+    .hint("use a shorter time range, group by fewer columns, or sort fewer rows with LIMIT")
 }
 
 fn from_schema_error(error: &SchemaError) -> QueryError {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
-        return QueryError::new(Kind::Invalid, error.to_string());
+        return QueryError::new(QueryErrorKind::Invalid, error.to_string());
     };
     let names: Vec<&str> = valid_fields.iter().map(|column| column.name.as_str()).collect();
-    let unknown = QueryError::new(Kind::Unknown, format!("there is no column '{}'", field.name));
+    let unknown = QueryError::new(QueryErrorKind::Unknown, format!("there is no column '{}'", field.name));
     match closest_name(&field.name, names.iter().copied()) {
         Some(closest) => unknown.hint(format!("did you mean '{closest}'?")),
         None if names.is_empty() => unknown,
@@ -231,12 +239,21 @@ fn from_plan_error(message: String) -> QueryError {
     let table = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let Some(table) = table else {
         let is_unknown = message.starts_with("Invalid function") || message.contains("not found");
-        let hint = function_hint(&message).or_else(|| boolean_hint(&message));
-        let error = QueryError::new(if is_unknown { Kind::Unknown } else { Kind::Invalid }, message);
+        let of_function = function_hint(&message);
+        // The most similar name has nothing to do with JSON.
+        let message = match (of_function, message.split_once("\nDid you mean")) {
+            (Some(_), Some((message, _))) => message.to_owned(),
+            _ => message,
+        };
+        let hint = of_function.or_else(|| boolean_hint(&message));
+        let error = QueryError::new(
+            if is_unknown { QueryErrorKind::Unknown } else { QueryErrorKind::Invalid },
+            message,
+        );
         return QueryError { hint: hint.map(str::to_owned), ..error };
     };
     let name = table.rsplit('.').next().unwrap_or(table);
-    let unknown = QueryError::new(Kind::Unknown, format!("there is no table '{name}'"));
+    let unknown = QueryError::new(QueryErrorKind::Unknown, format!("there is no table '{name}'"));
     match closest_name(name, crate::tables::names()) {
         Some(closest) => unknown.hint(format!("did you mean '{closest}'?")),
         None => unknown.hint("run SHOW TABLES to list the tables and views"),
@@ -298,6 +315,8 @@ mod tests {
     fn what_other_databases_call_differently_is_explained() {
         let hint = |message: &str| from_plan_error(message.to_owned()).hint.unwrap_or_default();
         assert!(hint("Invalid function 'json_extract'.").contains("attributes->>'key'"));
+        let similar = "Invalid function 'json_extract'.\nDid you mean 'union_extract'?";
+        assert_eq!(from_plan_error(similar.to_owned()).message, "Invalid function 'json_extract'.");
         assert_eq!(hint("Invalid function 'coutn'."), "");
         let comparison = "Cannot infer common argument type for comparison operation";
         for text in [

@@ -10,7 +10,7 @@
 mod complexity;
 mod precedence;
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::limits::Limits;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
@@ -72,10 +72,10 @@ impl AsRef<Statement> for ReadOnlyStatement {
 pub fn parse_statement(sql: &str, limits: &Limits) -> Result<ReadOnlyStatement, QueryError> {
     let mut statements = parse_statements(sql, limits)?;
     let Some(statement) = statements.pop() else {
-        return Err(QueryError::new(Kind::Syntax, "there is no statement"));
+        return Err(QueryError::new(QueryErrorKind::Syntax, "there is no statement"));
     };
     if !statements.is_empty() {
-        return Err(QueryError::new(Kind::Refused, "several statements at once are not allowed")
+        return Err(QueryError::new(QueryErrorKind::Refused, "several statements at once are not allowed")
             .hint("send them one by one"));
     }
     ReadOnlyStatement::check(statement, limits)
@@ -89,7 +89,7 @@ pub fn parse_statements(sql: &str, limits: &Limits) -> Result<Vec<Statement>, Qu
     if sql.len() > limits.statement_bytes {
         let message =
             format!("the statement has {} bytes; at most {} are read", sql.len(), limits.statement_bytes);
-        return Err(QueryError::new(Kind::Limit(Limit::Statement), message)
+        return Err(QueryError::new(QueryErrorKind::Limit(Limit::Statement), message)
             .hint("use parameters or a join instead of long lists"));
     }
     complexity::check_tokens(sql)?;
@@ -158,20 +158,23 @@ pub fn parse_condition(sql: &str) -> Result<ast::ExprWithAlias, QueryError> {
     if sql.len() > MAX_CONDITION_BYTES {
         let message =
             format!("the condition has {} bytes; at most {MAX_CONDITION_BYTES} are read", sql.len());
-        return Err(QueryError::new(Kind::Limit(Limit::Statement), message).hint("compare with fewer values"));
+        return Err(QueryError::new(QueryErrorKind::Limit(Limit::Statement), message)
+            .hint("compare with fewer values"));
     }
     let dialect = PostgreSqlDialect {};
     let parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(MAX_DEPTH).build();
     let mut expression = parser?.parse_into_expr()?;
     if let Some(alias) = &expression.alias {
-        let error = QueryError::new(Kind::Syntax, format!("'{alias}' is more than the condition"));
+        let error = QueryError::new(QueryErrorKind::Syntax, format!("'{alias}' is more than the condition"));
         return Err(error.hint("join conditions with AND or OR"));
     }
     complexity::check_expression(&expression.expr, MAX_CONDITION_DEPTH)?;
     precedence::correct(&mut expression.expr);
     if expression.expr.visit(&mut SubqueryFinder).is_break() {
-        let error =
-            QueryError::new(Kind::Refused, "a condition applies to single events and cannot contain a query");
+        let error = QueryError::new(
+            QueryErrorKind::Refused,
+            "a condition applies to single events and cannot contain a query",
+        );
         return Err(error.hint("run such a query with faultline sql"));
     }
     Ok(expression)
@@ -235,7 +238,7 @@ fn first_words(text: &str) -> String {
 
 fn column_limit_error(columns: usize, limits: &Limits) -> QueryError {
     let message = format!("the result would have {columns} columns; at most {} are allowed", limits.columns);
-    QueryError::new(Kind::Limit(Limit::Columns), message).hint("name the columns you need")
+    QueryError::new(QueryErrorKind::Limit(Limit::Columns), message).hint("name the columns you need")
 }
 
 /// Rejects a plan that changes anything.
@@ -247,7 +250,7 @@ pub fn check_plan(plan: &LogicalPlan, limits: &Limits) -> Result<(), QueryError>
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     only_reading.verify_plan(plan).map_err(|error| {
         let error = QueryError::from(error);
-        QueryError { kind: Kind::Refused, ..error }
+        QueryError { kind: QueryErrorKind::Refused, ..error }
     })?;
     let columns = plan.schema().fields().len();
     if columns > limits.columns { Err(column_limit_error(columns, limits)) } else { Ok(()) }

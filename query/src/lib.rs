@@ -4,7 +4,7 @@
 //!
 //! 1. An endpoint in [`serve`] receives a statement and passes it to its [`Session`] of the [`QueryService`].
 //! 2. The service hands the statement to a [`worker`] process, whose memory the operating system limits.
-//! 3. In the worker, an [`Engine`] reads rows from a [`Source`] and offers [`tables`], [`views`] and [`functions`]. The
+//! 3. In the worker, an [`Engine`] reads rows from a [`DataSource`] and offers [`tables`], [`views`] and [`functions`]. The
 //!    [`guard`] checks the statement; then it is planned and runs within [`Limits`].
 //! 4. The [`Rows`] come back through a pipe and are sent to the client as they arrive.
 //!
@@ -38,10 +38,10 @@ pub mod views;
 pub mod worker;
 
 pub use engine::{CATALOG, DescribedStatement, Engine, EngineSession, PreparedStatement, Rows, SCHEMA};
-pub use error::{Kind, Limit, Position, QueryError};
+pub use error::{Limit, Position, QueryError, QueryErrorKind};
 pub use limits::Limits;
 pub use parameters::parameters;
-pub use source::Source;
+pub use source::DataSource;
 pub use statement::{Description, ParameterType, StatementOrigin, StatementText};
 pub use stats::{DURATION_BOUNDS_MS, Endpoint, EndpointStats};
 pub use worker::{LiveStore, QueryService, RunningQuery, ServiceOptions, Session};

@@ -1,6 +1,6 @@
 //! Converts the values of a statement's parameters from JSON.
 
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use datafusion::common::{ParamValues, ScalarValue};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn parameter(value: &Value) -> Result<ScalarValue, QueryError> {
         Value::String(text) => ScalarValue::Utf8(Some(text.clone())),
         Value::Array(_) | Value::Object(_) => {
             return Err(QueryError::new(
-                Kind::Invalid,
+                QueryErrorKind::Invalid,
                 "a parameter must be a string, a number, true, false or null, not a list or an object",
             ));
         }

@@ -10,14 +10,14 @@ use store::{DataDirectory, Table};
 
 /// A data directory that queries read from.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct DataSource {
     disk: Arc<dyn Disk>,
     directory: DataDirectory,
     /// One reader for each table, in the order of [`Table::ALL`].
     readers: Arc<[TableReader]>,
 }
 
-impl Source {
+impl DataSource {
     /// Opens the tables of a data directory.
     pub fn new(disk: Arc<dyn Disk>, directory: DataDirectory) -> Self {
         let reader = |table| TableReader::new(table, Arc::clone(&disk), directory.table(table));

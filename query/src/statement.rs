@@ -1,6 +1,6 @@
 //! The text of a statement on its way from an endpoint to the engine, and the description that the engine returns.
 
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
@@ -117,7 +117,7 @@ fn decode_schema(bytes: &[u8]) -> Result<SchemaRef, ArrowError> {
 }
 
 fn internal(error: &ArrowError) -> QueryError {
-    QueryError::new(Kind::Internal, error.to_string())
+    QueryError::new(QueryErrorKind::Internal, error.to_string())
 }
 
 #[cfg(test)]

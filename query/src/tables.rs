@@ -6,7 +6,7 @@ pub mod columns;
 mod file_pruning;
 mod provider;
 
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::views;
 use arrow::datatypes::SchemaRef;
 pub(crate) use buffered_rows::ColumnProjection;
@@ -60,7 +60,7 @@ pub(crate) fn register(schema: &MemorySchemaProvider, registry: &Registry) -> Re
 
 /// Returns the environment in which files are read. It reaches only the folder of the tables, and spills nothing to
 /// disk.
-pub(crate) fn runtime_env(source: &Source) -> Result<Arc<RuntimeEnv>> {
+pub(crate) fn runtime_env(source: &DataSource) -> Result<Arc<RuntimeEnv>> {
     // There are no tables before the first flush, and a reader must not create their folder.
     let store = PrefixStore::new(LocalFileSystem::new_with_prefix(source.path())?, TABLES);
     RuntimeEnvBuilder::new()

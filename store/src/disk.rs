@@ -27,7 +27,7 @@ pub struct Listed {
 }
 
 /// The identity of a file or a folder, regardless of its name: its device and its inode number.
-pub type Identity = (u64, u64);
+pub type FileIdentity = (u64, u64);
 
 /// The file system operations that the WAL and the tables need.
 pub trait Disk: Send + Sync + fmt::Debug {
@@ -77,7 +77,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// Returns the identity of the file or folder that has this name now; `None` on a disk where names cannot be
     /// removed by others.
-    fn identity(&self, _path: &Path) -> io::Result<Option<Identity>> {
+    fn identity(&self, _path: &Path) -> io::Result<Option<FileIdentity>> {
         Ok(None)
     }
 }

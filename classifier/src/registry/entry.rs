@@ -29,7 +29,7 @@ pub struct Entry {
     /// The exception classes that correspond to the code.
     pub types: Vec<String>,
     /// The origin of the entry.
-    pub origin: Origin,
+    pub origin: EntryOrigin,
     /// The heading of the runbook for the code.
     pub runbook: String,
     /// Other meanings that real emitters give to the code under a condition.
@@ -73,7 +73,7 @@ pub struct DetailField {
 
 /// The origin of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum EntryOrigin {
     /// The dialect's published document.
     Specification,
     /// The code was seen in the payloads that servers send.

@@ -3,7 +3,7 @@
 //! The files are part of the binary, so a mistake in one is a bug of this crate. It is still reported as an error with
 //! its file and reason, for people who edit the files.
 
-use super::entry::{Correction, DetailField, Entry, Meaning, Origin};
+use super::entry::{Correction, DetailField, Entry, EntryOrigin, Meaning};
 use super::error::{RegistryError, nearest, parse};
 use super::message::MessageTemplate;
 use super::source::{
@@ -203,10 +203,10 @@ fn recovery(word: &str) -> Result<Recovery, String> {
     one_of("recovery", word, Recovery::ALL, Recovery::as_str)
 }
 
-fn origin(word: Option<&str>) -> Result<Origin, String> {
+fn origin(word: Option<&str>) -> Result<EntryOrigin, String> {
     match word {
-        None => Ok(Origin::Specification),
-        Some("field") => Ok(Origin::Field),
+        None => Ok(EntryOrigin::Specification),
+        Some("field") => Ok(EntryOrigin::Field),
         Some(other) => Err(format!("unknown origin '{other}'; leave it out, or write \"field\"")),
     }
 }

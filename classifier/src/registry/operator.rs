@@ -29,7 +29,7 @@
 
 use super::Registry;
 use super::condition::Condition;
-use super::entry::{Entry, Meaning, Origin};
+use super::entry::{Entry, EntryOrigin, Meaning};
 use super::error::{RegistryError, line_of, nearest, parse};
 use super::load::{category, detail, dialect, meaning, runbook};
 use super::message::MessageTemplate;
@@ -259,7 +259,7 @@ fn operator_entry(row: Row, line: usize, registry: &Registry) -> Result<Operator
         message: row.message.as_deref().map(MessageTemplate::new),
         details: row.details.iter().map(|field| detail(field)).collect(),
         types: Vec::new(),
-        origin: Origin::Operator,
+        origin: EntryOrigin::Operator,
         runbook: row.runbook.unwrap_or_else(|| runbook(registry.categories(), category)),
         generic: false,
         corrections: Vec::new(),

@@ -102,7 +102,7 @@ service = ["svc", "component"]
     let entry = &own.entries[0].entry;
     assert_eq!((entry.code.as_str(), entry.canonical.as_str()), ("4711", "CONFLICT_4711"));
     assert_eq!((entry.meaning.severity, entry.meaning.retryable), (Severity::Warning, Some(true)));
-    assert_eq!((own.entries[0].line, entry.origin), (2, Origin::Operator));
+    assert_eq!((own.entries[0].line, entry.origin), (2, EntryOrigin::Operator));
     assert_eq!(own.profile(Some("orders"), None), Some(Dialect::McpReference));
     assert_eq!(own.profile(Some("edge-7"), Some("erl.log")), Some(Dialect::Jsonrpc));
     assert_eq!(own.profile(None, Some("erl.log")), Some(Dialect::Erlmcp));

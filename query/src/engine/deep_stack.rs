@@ -4,7 +4,7 @@
 //! number of levels; `tests/whole_program/hostile_queries.rs` runs every kind of nesting at its limit in a debug build,
 //! which has the largest stack frames.
 
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -59,12 +59,12 @@ pub(crate) async fn run<T: Send + 'static>(
     };
     let thread = std::thread::Builder::new().name("planner".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(body).map_err(|error| {
-        QueryError::new(Kind::Busy, format!("cannot start a thread to plan the query: {error}"))
+        QueryError::new(QueryErrorKind::Busy, format!("cannot start a thread to plan the query: {error}"))
             .hint("try again in a moment")
     })?;
     receiver.await.unwrap_or_else(|_| {
         Err(QueryError::new(
-            Kind::Internal,
+            QueryErrorKind::Internal,
             "the query planner failed unexpectedly; please report the statement",
         ))
     })

@@ -1,6 +1,6 @@
 //! The result rows of a query, as a stream of batches.
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::stats::{Outcome, StatementTimer};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -89,18 +89,18 @@ impl Rows {
 
 /// Returns the error for a result with too many rows.
 pub(crate) fn row_limit_error(limit: usize) -> QueryError {
-    QueryError::new(Kind::Limit(Limit::Rows), format!("the result has more than {limit} rows"))
+    QueryError::new(QueryErrorKind::Limit(Limit::Rows), format!("the result has more than {limit} rows"))
         .hint("add LIMIT, use a shorter time range, or group the rows")
 }
 
 /// Returns the error for a query that takes too long.
 pub(crate) fn time_limit_error(time: Duration) -> QueryError {
-    QueryError::new(Kind::Limit(Limit::Time), format!("the query took longer than {time:?}"))
+    QueryError::new(QueryErrorKind::Limit(Limit::Time), format!("the query took longer than {time:?}"))
         .hint("use a shorter time range, one service, or fewer columns")
 }
 
 fn unexpected_end_error() -> QueryError {
-    QueryError::new(Kind::Internal, "the query ended unexpectedly; please report the statement")
+    QueryError::new(QueryErrorKind::Internal, "the query ended unexpectedly; please report the statement")
 }
 
 impl Stream for Rows {

@@ -5,7 +5,7 @@ use super::deep_stack;
 use super::memory::QueryMemory;
 use super::rows::{Rows, time_limit_error};
 use super::statement_snapshot::StatementSnapshot;
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::guard::ReadOnlyStatement;
 use crate::limits::Limits;
 use crate::serve::postgres;
@@ -82,7 +82,7 @@ impl PreparedStatement {
         let expected = self.parameters()?;
         if expected.len() > values.len() {
             let message = format!("parameter ${} has no value", values.len() + 1);
-            return Err(QueryError::new(Kind::Invalid, message));
+            return Err(QueryError::new(QueryErrorKind::Invalid, message));
         }
         for (index, (value, expected)) in values.iter_mut().zip(expected).enumerate() {
             // A parameter that is only compared with other parameters may have any type.
@@ -91,7 +91,10 @@ impl PreparedStatement {
             let Some(expected) = expected.filter(needs_cast) else { continue };
             value.value = value.value.cast_to(&expected).map_err(|error| {
                 let (number, name) = (index + 1, types::postgres_name(&expected));
-                QueryError::new(Kind::Invalid, format!("parameter ${number} is not of type {name}: {error}"))
+                QueryError::new(
+                    QueryErrorKind::Invalid,
+                    format!("parameter ${number} is not of type {name}: {error}"),
+                )
             })?;
         }
         Ok(ParamValues::List(values))
@@ -178,7 +181,10 @@ impl EngineSession {
         let parameters = prepared.cast_parameters(parameters)?;
         let plan = prepared.plan.clone().with_param_values(parameters)?;
         if let Some(missing) = plan.get_parameter_names()?.into_iter().min() {
-            return Err(QueryError::new(Kind::Invalid, format!("parameter {missing} has no value")));
+            return Err(QueryError::new(
+                QueryErrorKind::Invalid,
+                format!("parameter {missing} has no value"),
+            ));
         }
         // Bound values can change the plan, so it is checked again.
         guard::check_plan(&plan, &self.shared.limits)?;
@@ -306,5 +312,5 @@ fn cast_to_client_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     columns
         .and_then(|columns| RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options))
-        .map_err(|error| QueryError::new(Kind::Internal, error.to_string()))
+        .map_err(|error| QueryError::new(QueryErrorKind::Internal, error.to_string()))
 }

@@ -3,7 +3,7 @@
 //! A table that a statement names twice must be the same both times. Otherwise one side of a self-join would see rows
 //! that the other side does not.
 
-use crate::source::Source;
+use crate::source::DataSource;
 use datafusion::common::{DataFusionError, Result};
 use std::sync::Arc;
 use store::Table;
@@ -13,13 +13,13 @@ use tokio::sync::OnceCell;
 /// The snapshots of the tables that one statement reads.
 #[derive(Debug)]
 pub(crate) struct StatementSnapshot {
-    source: Source,
+    source: DataSource,
     horizon: Horizon,
     tables: [OnceCell<Arc<Snapshot>>; Table::ALL.len()],
 }
 
 impl StatementSnapshot {
-    pub(super) fn new(source: Source, horizon: Horizon) -> Self {
+    pub(super) fn new(source: DataSource, horizon: Horizon) -> Self {
         Self { source, horizon, tables: Default::default() }
     }
 

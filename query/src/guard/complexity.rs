@@ -4,7 +4,7 @@
 //! because a tree cannot be deeper than the number of tokens that are open at one position. [`check`] runs after the
 //! parser and is exact; it is the one that users usually run into.
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use datafusion::sql::sqlparser::ast::{
     self, Expr, GroupByExpr, ObjectName, Query, Select, TableFactor, Visit, Visitor,
 };
@@ -92,7 +92,7 @@ fn into_result(flow: ControlFlow<QueryError>) -> Result<(), QueryError> {
 }
 
 fn too_complex(message: String) -> QueryError {
-    QueryError::new(Kind::Limit(Limit::Statement), message)
+    QueryError::new(QueryErrorKind::Limit(Limit::Statement), message)
         .hint("use IN or a join instead of long chains, or ask in several statements")
 }
 
@@ -182,7 +182,7 @@ impl Visitor for ComplexityVisitor {
         let sets = grouping_sets(&select.group_by);
         if sets > MAX_GROUPING_SETS {
             let message = format!("rows are grouped in more than {MAX_GROUPING_SETS} ways");
-            let error = QueryError::new(Kind::Limit(Limit::Statement), message);
+            let error = QueryError::new(QueryErrorKind::Limit(Limit::Statement), message);
             return ControlFlow::Break(error.hint("name the GROUPING SETS you need instead of CUBE"));
         }
         self.add_relations(1)

@@ -55,7 +55,7 @@ use std::sync::{Arc, LazyLock};
 pub use request::IngestReport;
 
 /// The complete definition of an endpoint.
-struct Endpoint {
+struct ApiEndpoint {
     path: &'static str,
     about: &'static str,
     parameters: &'static [&'static [Parameter]],
@@ -64,85 +64,85 @@ struct Endpoint {
 }
 
 /// All endpoints.
-static ENDPOINTS: &[Endpoint] = &[
-    Endpoint {
+static ENDPOINTS: &[ApiEndpoint] = &[
+    ApiEndpoint {
         path: "/api/v1/overview",
         about: "Failures and calls of a range: totals, series, and the largest of everything.",
         parameters: &[RANGE, &[SERVICE, ENVIRONMENT]],
         shape: &overview::SHAPE,
         respond: |request| Box::pin(overview::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/groups",
         about: "Groups of failures: errors that differ only in their values.",
         parameters: &[RANGE, EVENT_FILTERS, GROUP_LIST],
         shape: &groups::SHAPE,
         respond: |request| Box::pin(groups::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/groups/{fingerprint}",
         about: "One group of failures.",
         parameters: &[RANGE, &[ENVIRONMENT]],
         shape: &group::SHAPE,
         respond: |request| Box::pin(group::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/services",
         about: "Services: rates, latency, hidden failures, findings, and whether replies are captured.",
         parameters: &[RANGE, &[SERVICE, ENVIRONMENT]],
         shape: &services::SHAPE,
         respond: |request| Box::pin(services::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/quotas",
         about: "Quotas, as in the view quota_state, and how they developed.",
         parameters: &[RANGE, &[SERVICE, CLIENT], QUOTA_STATES],
         shape: &quotas::SHAPE,
         respond: |request| Box::pin(quotas::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/trust",
-        about: "Denials for want of trust or because of danger, and what became of confirmations.",
+        about: "Denials because of too little trust or too much danger, and what became of confirmations.",
         parameters: &[RANGE, &[SERVICE, ENVIRONMENT, CLIENT, OPERATION]],
         shape: &trust::SHAPE,
         respond: |request| Box::pin(trust::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/codes",
         about: "The registry of codes and categories, and which of them were seen in a range.",
         parameters: &[RANGE],
         shape: &codes::SHAPE,
         respond: |request| Box::pin(codes::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/events",
         about: "Events, the newest first.",
         parameters: &[RANGE, EVENT_FILTERS, EVENT_LIST],
         shape: &events::SHAPE,
         respond: |request| Box::pin(events::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/events/{event_id}",
         about: "One event, and those around it.",
         parameters: &[EVENT_TIME],
         shape: &event::SHAPE,
         respond: |request| Box::pin(event::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/names",
         about: "The names that filters can choose from, the busiest first.",
         parameters: &[RANGE],
         shape: &names::SHAPE,
         respond: |request| Box::pin(names::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/schema",
         about: "Tables, columns, functions and example queries, for editors of SQL.",
         parameters: &[],
         shape: &schema::SHAPE,
         respond: |request| Box::pin(schema::respond(request)),
     },
-    Endpoint {
+    ApiEndpoint {
         path: "/api/v1/openapi.json",
         about: "This document.",
         parameters: &[],
@@ -167,7 +167,7 @@ pub fn routes(service: QueryService, rules: &Arc<Rules>, ingest: IngestReport) -
     router.method_not_allowed_fallback(async |method: Method| wrong_method(&method, "GET")).with_state(api)
 }
 
-async fn respond(endpoint: &Endpoint, api: Api, id: String, query: String) -> Result<Value, Problem> {
+async fn respond(endpoint: &ApiEndpoint, api: Api, id: String, query: String) -> Result<Value, Problem> {
     let values = Values::parse(&query, endpoint.parameters, range::now())?;
     let range = values.range()?;
     (endpoint.respond)(ApiRequest { api, id, values, range }).await

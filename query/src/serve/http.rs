@@ -7,7 +7,7 @@
 mod format;
 mod response;
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::limits::Limits;
 use crate::parameters::parameters;
 use crate::statement::StatementText;
@@ -78,10 +78,10 @@ fn body_error(rejection: &BytesRejection, limits: &Limits) -> QueryError {
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message =
                 format!("the request is too long; a statement has at most {} bytes", limits.statement_bytes);
-            QueryError::new(Kind::Limit(Limit::Statement), message)
+            QueryError::new(QueryErrorKind::Limit(Limit::Statement), message)
                 .hint("use parameters or a join instead of long lists")
         }
-        _ => QueryError::new(Kind::Invalid, rejection.body_text()).hint("send the statement again"),
+        _ => QueryError::new(QueryErrorKind::Invalid, rejection.body_text()).hint("send the statement again"),
     }
 }
 
@@ -102,8 +102,9 @@ async fn respond(
 
 impl SqlRequest {
     fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, QueryError> {
-        let bad =
-            |message: String| QueryError::new(Kind::Invalid, message).hint(r#"send {"query": "SELECT ..."}"#);
+        let bad = |message: String| {
+            QueryError::new(QueryErrorKind::Invalid, message).hint(r#"send {"query": "SELECT ..."}"#)
+        };
         let media =
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_text = media.starts_with("text/plain") || media.starts_with("application/sql");

@@ -18,7 +18,7 @@ mod recent;
 mod request;
 
 use super::http::{error_response, wrong_method};
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::stats::Endpoint;
 use crate::worker::QueryService;
 use axum::Router;
@@ -88,7 +88,7 @@ impl TailEndpoint {
         let request = TailRequest::read(query, headers.get(LAST_EVENT_ID))?;
         let (request, filter) = self.conditions.filter(request).await?;
         let slot = self.slots.try_acquire_owned().map_err(|_| {
-            QueryError::new(Kind::Busy, format!("{MAX_TAILS} tails are open"))
+            QueryError::new(QueryErrorKind::Busy, format!("{MAX_TAILS} tails are open"))
                 .hint("close one, or try again later")
         })?;
         let (sender, messages) = mpsc::channel(QUEUED_MESSAGES);

@@ -4,7 +4,7 @@ use arrow::array::{
     ArrayRef, BooleanArray, Int32Array, ListBuilder, RecordBatch, StringArray, StringBuilder,
 };
 use classifier::Registry;
-use classifier::registry::{Entry, Origin};
+use classifier::registry::{Entry, EntryOrigin};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ fn column(name: &str, entries: &[&Entry]) -> ArrayRef {
         "description" => text(|entry| &entry.description),
         "runbook" => text(|entry| &entry.runbook),
         "origin" => text(|entry| match entry.origin {
-            Origin::Specification => "specification",
-            Origin::Field => "field",
-            Origin::Operator => "operator",
+            EntryOrigin::Specification => "specification",
+            EntryOrigin::Field => "field",
+            EntryOrigin::Operator => "operator",
         }),
         "retryable" => {
             Arc::new(entries.iter().map(|entry| entry.meaning.retryable).collect::<BooleanArray>())

@@ -1,7 +1,7 @@
 //! The server's handle of a worker process: it starts the child, talks to it, and explains why it died.
 
 use super::protocol::{Frame, HEADER_BYTES, Request, Response};
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use bytes::{Buf, Bytes, BytesMut};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl Worker {
             }
             Ok(other) => {
                 let message = format!("a query worker sent {other:?} instead of Ready");
-                Err(QueryError::new(Kind::Internal, message))
+                Err(QueryError::new(QueryErrorKind::Internal, message))
             }
             Err(_) => Err(start_error(&worker.exit_reason().await)),
         }
@@ -148,18 +148,21 @@ impl Worker {
         let cause = self.exit_reason().await;
         if cause.contains("memory allocation of") || cause.contains("Cannot allocate memory") {
             let message = format!("the query exceeds its memory limit of {} MiB", limit >> 20);
-            return QueryError::new(Kind::Limit(Limit::Memory), message)
+            return QueryError::new(QueryErrorKind::Limit(Limit::Memory), message)
                 .hint("use a shorter time range, group by fewer columns, or sort fewer rows with LIMIT");
         }
         tracing::error!(pid = self.pid, "a query worker died: {cause}");
         if cause.contains("overflowed its stack") {
             return QueryError::new(
-                Kind::Limit(Limit::Statement),
+                QueryErrorKind::Limit(Limit::Statement),
                 "the statement is nested too deeply to be planned",
             )
             .hint("split it into several statements");
         }
-        QueryError::new(Kind::Internal, "the worker process of the query died; please report the statement")
+        QueryError::new(
+            QueryErrorKind::Internal,
+            "the worker process of the query died; please report the statement",
+        )
     }
 }
 
@@ -170,7 +173,7 @@ fn program() -> io::Result<PathBuf> {
 }
 
 fn start_error(cause: &dyn std::fmt::Display) -> QueryError {
-    QueryError::new(Kind::Internal, format!("cannot start a worker process for the query: {cause}"))
+    QueryError::new(QueryErrorKind::Internal, format!("cannot start a worker process for the query: {cause}"))
         .hint("check the process limit of this user and the free memory of the machine")
 }
 

@@ -4,7 +4,7 @@ use super::child::{Worker, WorkerOutput};
 use super::memory_monitor::MonitorGuard;
 use super::protocol::{Request, Response, Task};
 use super::service::Shared;
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::statement::Description;
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -137,7 +137,7 @@ impl Lease {
                 "all queries together exceed their memory limit of {} MiB, and this query used the most",
                 limits.memory >> 20
             );
-            return QueryError::new(Kind::Limit(Limit::Memory), message)
+            return QueryError::new(QueryErrorKind::Limit(Limit::Memory), message)
                 .hint("use a shorter time range or group by fewer columns, or try again in a moment");
         }
         worker.exit_error(limits.process_memory()).await
@@ -197,7 +197,7 @@ async fn send_batches(
     sender: &Sender<Result<Option<RecordBatch>, QueryError>>,
 ) -> Result<(), Option<QueryError>> {
     let mut bytes = Buffer::from(bytes);
-    let unreadable = |error: ArrowError| QueryError::new(Kind::Internal, error.to_string());
+    let unreadable = |error: ArrowError| QueryError::new(QueryErrorKind::Internal, error.to_string());
     while !bytes.is_empty() {
         let Some(batch) = decoder.decode(&mut bytes).map_err(unreadable)? else { break };
         sender.send(Ok(Some(batch))).await.map_err(|_| None)?;
@@ -210,9 +210,9 @@ fn unexpected_output_error(output: &WorkerOutput) -> QueryError {
         WorkerOutput::Response(response) => format!("a query worker sent an unexpected {response:?}"),
         WorkerOutput::Rows(_) => "a query worker sent rows that were not requested".to_owned(),
     };
-    QueryError::new(Kind::Internal, message)
+    QueryError::new(QueryErrorKind::Internal, message)
 }
 
 fn already_ended_error() -> QueryError {
-    QueryError::new(Kind::Internal, "the query has already ended")
+    QueryError::new(QueryErrorKind::Internal, "the query has already ended")
 }

@@ -6,9 +6,9 @@
 
 use super::protocol::{Frame, MAX_FRAME_BYTES, Request, Response, Setup, Task, decode_values};
 use crate::engine::{DescribedStatement, Engine, Rows};
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::limits::Limits;
-use crate::source::Source;
+use crate::source::DataSource;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
@@ -116,7 +116,7 @@ fn engine(setup: &Setup) -> Result<Engine, WorkerError> {
     };
     let registry = registry.map_err(|error| WorkerError::Registry(error.to_string()))?;
     let rules = Arc::new(Rules::new(registry, HashKey::new(setup.hash_key), classifier::Limits::default()));
-    Ok(Engine::new(Source::new(Arc::new(RealDisk), directory), &rules, setup.limits)?)
+    Ok(Engine::new(DataSource::new(Arc::new(RealDisk), directory), &rules, setup.limits)?)
 }
 
 /// Sets the memory limit of this process. An allocation beyond it aborts the process, whatever the statement does.
@@ -253,17 +253,17 @@ impl From<io::Error> for StatementFailure {
 }
 
 fn cancelled_error() -> StatementFailure {
-    StatementFailure::Failed(QueryError::new(Kind::Cancelled, "the query was cancelled"))
+    StatementFailure::Failed(QueryError::new(QueryErrorKind::Cancelled, "the query was cancelled"))
 }
 
 fn row_too_large_error(bytes: usize) -> QueryError {
     let message = format!("a row of the result has {bytes} bytes; the limit is {MAX_FRAME_BYTES}");
-    QueryError::new(Kind::Limit(Limit::Memory), message)
+    QueryError::new(QueryErrorKind::Limit(Limit::Memory), message)
         .hint("select parts of long texts with left() or substr()")
 }
 
 fn internal(error: &ArrowError) -> QueryError {
-    QueryError::new(Kind::Internal, error.to_string())
+    QueryError::new(QueryErrorKind::Internal, error.to_string())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::lease::Lease;
 use super::memory_monitor::MemoryMonitor;
 use super::protocol::{Request, Setup, Task, encode_values};
 use crate::engine::{Rows, time_limit_error};
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::limits::Limits;
 use crate::statement::{Description, StatementText};
 use crate::stats::{Endpoint, EndpointStats, Outcome, StatementTimer, Stats};
@@ -108,7 +108,8 @@ impl QueryService {
     /// Fails when no thread can be started.
     pub fn new(options: ServiceOptions) -> Result<Self, QueryError> {
         let ServiceOptions { data_dir, registry, hash_key, limits, live } = options;
-        let runtime = runtime().map_err(|error| QueryError::new(Kind::Internal, error.to_string()))?;
+        let runtime =
+            runtime().map_err(|error| QueryError::new(QueryErrorKind::Internal, error.to_string()))?;
         let monitor = Arc::new(MemoryMonitor::default());
         runtime.spawn(MemoryMonitor::run(Arc::downgrade(&monitor), limits.memory as u64));
         let shared = Arc::new(Shared {
@@ -262,7 +263,7 @@ impl Session {
         lease: &Lease,
     ) -> Result<Task, QueryError> {
         let encoded = values.map(encode_values).transpose();
-        let encoded = encoded.map_err(|error| QueryError::new(Kind::Invalid, error.to_string()))?;
+        let encoded = encoded.map_err(|error| QueryError::new(QueryErrorKind::Invalid, error.to_string()))?;
         let Horizon { visible, flushed } = self.shared.horizon();
         let values = encoded.flatten();
         Ok(Task { number: lease.number(), text: text.clone(), values, visible, flushed, time: self.time })
@@ -291,7 +292,7 @@ impl Shared {
         match tokio::time::timeout(limits.wait, permit).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(QueryError::new(
-                Kind::Busy,
+                QueryErrorKind::Busy,
                 format!(
                     "{} queries are already running, and none finished within {:?}",
                     limits.concurrent, limits.wait
@@ -367,7 +368,7 @@ impl Drop for Shared {
 }
 
 fn shutting_down_error() -> QueryError {
-    QueryError::new(Kind::Cancelled, "the server is shutting down")
+    QueryError::new(QueryErrorKind::Cancelled, "the server is shutting down")
 }
 
 fn runtime() -> std::io::Result<Runtime> {

@@ -2,7 +2,7 @@
 
 use super::Code;
 use crate::cli::terminal::{self, OutputStyle, cell, sanitize};
-use classifier::registry::{MessageTemplate, Origin};
+use classifier::registry::{EntryOrigin, MessageTemplate};
 use serde_json::{Value, json};
 
 /// The columns of the CSV format. Their order must never change, since scripts depend on it.
@@ -134,11 +134,11 @@ fn object(code: &Code<'_>) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn origin(origin: Origin) -> &'static str {
+fn origin(origin: EntryOrigin) -> &'static str {
     match origin {
-        Origin::Specification => "specification",
-        Origin::Field => "field",
-        Origin::Operator => super::OPERATOR,
+        EntryOrigin::Specification => "specification",
+        EntryOrigin::Field => "field",
+        EntryOrigin::Operator => super::OPERATOR,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The whole registry as a page of documentation, `docs/codes.md`; a test fails when that file is not up to date.
 
 use classifier::Registry;
-use classifier::registry::{DialectInfo, Entry, Origin};
+use classifier::registry::{DialectInfo, Entry, EntryOrigin};
 use std::fmt::Write;
 
 const HEADER: &str = "\
@@ -106,7 +106,7 @@ fn section(page: &mut String, registry: &Registry, dialect: &DialectInfo) {
 fn code(page: &mut String, entry: &Entry) {
     let named = entry.name != entry.code && !entry.code.contains('/');
     let name = if named { format!("`{}` {}", entry.code, entry.name) } else { quoted(&entry.code) };
-    let seen = if entry.origin == Origin::Field { " (seen in the field)" } else { "" };
+    let seen = if entry.origin == EntryOrigin::Field { " (seen in the field)" } else { "" };
     let message = entry.message.as_ref().map(|message| quoted(message.text())).unwrap_or_default();
     let details: Vec<String> = entry
         .details

@@ -2,7 +2,7 @@
 
 use super::statements::Statement;
 use crate::cli::terminal::sanitize;
-use query::{Kind, Limit, Position, QueryError};
+use query::{Limit, Position, QueryError, QueryErrorKind};
 use unicode_width::UnicodeWidthStr;
 
 /// The maximum length of the displayed part of a line, in characters.
@@ -87,8 +87,8 @@ impl From<QueryError> for SqlError {
     fn from(error: QueryError) -> Self {
         let QueryError { kind, message, position, hint } = error;
         let flag = match kind {
-            Kind::Limit(Limit::Time) => Some("--timeout"),
-            Kind::Limit(Limit::Memory) => Some("--memory"),
+            QueryErrorKind::Limit(Limit::Time) => Some("--timeout"),
+            QueryErrorKind::Limit(Limit::Memory) => Some("--memory"),
             _ => None,
         };
         let hint = match (hint, flag) {

@@ -1,5 +1,5 @@
 //! [`Disk`] on the machine's own file system.
-use super::{Disk, DiskFile, DiskRead, Identity, Listed};
+use super::{Disk, DiskFile, DiskRead, FileIdentity, Listed};
 use arrow::buffer::{Buffer, MutableBuffer};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -103,7 +103,7 @@ impl Disk for RealDisk {
         File::open(folder)?.sync_all()
     }
 
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+    fn identity(&self, path: &Path) -> io::Result<Option<FileIdentity>> {
         fs::metadata(path).map(|metadata| Some((metadata.dev(), metadata.ino())))
     }
 }

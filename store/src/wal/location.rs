@@ -7,7 +7,7 @@
 //! that was opened.
 
 use super::CommitError;
-use crate::disk::{Disk, Identity};
+use crate::disk::{Disk, FileIdentity};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(super) struct LocationChanged(PathBuf);
 #[derive(Debug, Clone)]
 pub(super) struct FileLocation {
     path: PathBuf,
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
 }
 
 impl FileLocation {

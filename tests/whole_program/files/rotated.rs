@@ -84,7 +84,7 @@ fn rotation_by_copying_and_kills() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let files = server.status()["files"].clone();
-    assert!(files["copies"].as_u64() >= Some(1), "{files}");
+    assert!(files["changes"]["copied"].as_u64() >= Some(1), "{files}");
     assert!(server.stop().success());
     bench.stores_each_once(written);
     // The positions are stored, so nothing is read again either.

@@ -15,6 +15,8 @@ const SPEED: u64 = 30;
 /// A time that is longer than the rules look back, and longer than Alertmanager waits between two messages.
 const SETTLED: Duration = Duration::from_secs(26);
 const PATIENCE: Duration = Duration::from_secs(90);
+/// An hour is two minutes at this speed; the alerts are all there after a third of it.
+const BAD_HOUR: Duration = Duration::from_secs(45);
 
 const RULES: [&str; 2] = ["recording.yml", "alerts.yml"];
 
@@ -35,17 +37,7 @@ const EXPECTED: [(&str, &str, &str); 6] = [
 #[test]
 fn each_alert_is_told_once_and_nothing_else_is() {
     let folder = Folder::new();
-    let history = folder.file("history.ndjson", history());
-    let data_dir = folder.path().join("data");
-    faultline(&["ingest", "--quiet", "--data-dir", data_dir.to_str().expect("a path"), &history])
-        .ends_with(0);
-    let server = Server::start(&folder);
-    let webhook = Webhook::new();
-    let alertmanager = Monitor::alertmanager(&folder, &alertmanager_config(&folder, &webhook));
-    let prometheus = Monitor::prometheus(&folder, &prometheus_config(&folder, &server, &alertmanager));
-    let mut story = Story { server, webhook, prometheus, sent: BTreeMap::new() };
-    story.begin(&folder);
-
+    let mut story = Story::begin(&folder);
     story.calm(Duration::from_secs(15));
     for (event, alert) in [
         (warning(), "FaultlineQuotaWarning"),
@@ -72,11 +64,66 @@ fn each_alert_is_told_once_and_nothing_else_is() {
     assert_eq!(usage, json!([]), "the quota has started anew");
 }
 
+/// Scenario: calm; then almost everything goes wrong at once. One service fails with internal errors, and with hidden
+/// and unknown ones; a second one has exhausted and paused quotas, and rejects calls; a third one denies operations
+/// and gets replayed tokens.
+/// Guarantee: many alerts fire, and people get a handful of messages: a page for each of the two services that need
+/// somebody now, one message about the third, and one list of what nobody must act on. What another alert explains is in
+/// no message; what has a cause of its own is in one.
+#[test]
+fn a_bad_hour_is_a_handful_of_messages() {
+    let folder = Folder::new();
+    let mut story = Story::begin(&folder);
+    story.calm(Duration::from_secs(15));
+    let began = Instant::now();
+    for round in 0.. {
+        if began.elapsed() > BAD_HOUR {
+            break;
+        }
+        story.post(&bad_half_second(round));
+        story.breathe();
+    }
+
+    let fired = story.fired();
+    assert!(fired.len() >= 12, "{fired:#?}");
+    let firing = story.messages.iter().filter(|message| message["status"] == "firing");
+    let mut groups: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for message in firing {
+        let text = |value: &'static str| message.pointer(value).and_then(Value::as_str).unwrap_or_default();
+        let alerts = message["alerts"].as_array().expect("alerts");
+        let alerts = alerts.iter().filter_map(|alert| alert["labels"]["alertname"].as_str());
+        groups.entry((text("/receiver"), text("/groupLabels/service"))).or_default().extend(alerts);
+    }
+    let told: Vec<_> = groups.keys().copied().collect();
+    let expected = [
+        ("know", ""),
+        ("look-today", "deploy"),
+        ("look-today", "stock"),
+        ("page", "orders"),
+        ("page", "stock"),
+    ];
+    assert_eq!(told, expected, "{groups:#?}\n{fired:#?}");
+    let alerts: BTreeSet<_> = groups.values().flatten().copied().collect();
+    for own_cause in
+        ["FaultlineQuotaPaused", "FaultlineTrustDenied", "FaultlineDangerDenied", "FaultlineTokenReplayed"]
+    {
+        assert!(alerts.contains(own_cause), "{own_cause} is in no message: {groups:#?}");
+    }
+    for explained in ["FaultlineHiddenFailures", "FaultlineUnknownCodes"] {
+        assert!(fired.contains(&format!("{explained} orders")), "{explained} does not fire: {fired:#?}");
+        assert!(!alerts.contains(explained), "{explained} is in a message: {groups:#?}");
+    }
+}
+
 struct Story {
     server: Server,
     webhook: Webhook,
     prometheus: Monitor,
-    /// The messages that were sent, by alert and service.
+    /// Sends the alerts on; it ends with the story.
+    _alertmanager: Monitor,
+    /// The messages that were sent.
+    messages: Vec<Value>,
+    /// What was sent about each alert of each service.
     sent: BTreeMap<(String, String), SentRequest>,
 }
 
@@ -107,9 +154,30 @@ impl SentRequest {
 }
 
 impl Story {
+    fn begin(folder: &Folder) -> Self {
+        let history = folder.file("history.ndjson", history());
+        let data_dir = folder.path().join("data");
+        faultline(&["ingest", "--quiet", "--data-dir", data_dir.to_str().expect("a path"), &history])
+            .ends_with(0);
+        let server = Server::start(folder);
+        let webhook = Webhook::new();
+        let alertmanager = Monitor::alertmanager(folder, &alertmanager_config(folder, &webhook));
+        let prometheus = Monitor::prometheus(folder, &prometheus_config(folder, &server, &alertmanager));
+        let mut story = Self {
+            server,
+            webhook,
+            prometheus,
+            _alertmanager: alertmanager,
+            messages: Vec::new(),
+            sent: BTreeMap::new(),
+        };
+        story.load_rules(folder);
+        story
+    }
+
     /// Prometheus looks for targets every five seconds, whatever the time factor, so rules are loaded when it has found
     /// the target.
-    fn begin(&mut self, folder: &Folder) {
+    fn load_rules(&mut self, folder: &Folder) {
         while self.ask("faultline_build_info") == json!([]) {
             self.breathe();
         }
@@ -135,21 +203,29 @@ impl Story {
         let line = |service: &&str| format!("{}\n", worked(service));
         let lines: String = ["orders", "stock", "deploy", "billing"].iter().map(line).collect();
         self.server.post_lines(&lines.repeat(50)).is(200);
-        for alert in self.webhook.alerts() {
+        let messages = self.webhook.messages();
+        let alerts = messages.iter().filter_map(|message| message["alerts"].as_array()).flatten().cloned();
+        for alert in alerts {
             let label = |name: &str| alert["labels"][name].as_str().unwrap_or_default().to_owned();
             let sent = self.sent.entry((label("alertname"), label("service"))).or_default();
             sent.began.insert(alert["startsAt"].as_str().unwrap_or_default().to_owned());
             sent.is_over = alert["status"] == "resolved";
             sent.last = alert;
         }
+        self.messages.extend(messages);
         std::thread::sleep(Duration::from_millis(500));
     }
 
-    /// Sends events.
     #[track_caller]
-    fn happens(&mut self, events: &[Value], alert: &str) {
+    fn post(&self, events: &[Value]) {
         let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
         self.server.post_lines(&lines).is(200);
+    }
+
+    /// Sends events until their alert is told.
+    #[track_caller]
+    fn happens(&mut self, events: &[Value], alert: &str) {
+        self.post(events);
         let began = Instant::now();
         while !self.sent.keys().any(|(sent, _)| sent == alert) {
             assert!(
@@ -232,6 +308,30 @@ fn untrusted() -> Value {
 fn replayed() -> Value {
     let error = json!({"code": "TOKEN_ALREADY_USED", "message": "Confirmation token has already been used"});
     failure("billing", "refund", &error)
+}
+
+/// Returns what half a second of a bad hour brings: the three services with their different causes.
+fn bad_half_second(round: u32) -> Vec<Value> {
+    let text = r#"{"success": false, "error": {"code": "INTERNAL_ERROR", "message": "It broke"}}"#;
+    let hidden = json!({"jsonrpc": "2.0", "id": 1, "service": "orders", "tool": "pay",
+        "result": {"isError": false, "content": [{"type": "text", "text": text}]}});
+    let unknown = failure("orders", "pay", &json!({"code": "ACME_17", "message": "Nobody knows this code"}));
+    let mut paused = paused();
+    paused["error"]["details"]["metric"] = "calls_per_day".into();
+    let rejected = failure("stock", "count", &json!({"code": "RATE_LIMIT_EXCEEDED", "message": "Slow down"}));
+    let mut warning = warning();
+    warning["service"] = "billing".into();
+    let mut events = vec![internal(); 20];
+    events.extend(vec![hidden; 20]);
+    events.extend([unknown, exhausted(), paused, rejected, warning]);
+    // Seldom enough that the denied calls are within the error budget.
+    if round % 12 == 0 {
+        let dangerous = json!({"code": "PERMISSION_DANGER_LEVEL_DENIED", "message": "Too dangerous",
+            "details": {"danger_level": 3}});
+        events.extend([untrusted(), failure("deploy", "release", &replayed()["error"])]);
+        events.extend(["drop", "purge"].map(|tool| failure("deploy", tool, &dangerous)));
+    }
+    events
 }
 
 /// Sends events of yesterday, so that the errors of these services are known and not new.

@@ -25,10 +25,9 @@ impl Webhook {
         Self { address, notifications }
     }
 
-    /// Returns the alerts that arrived since the last call, each as it was sent.
-    pub(super) fn alerts(&self) -> Vec<Value> {
-        let alerts = |notification: Value| notification["alerts"].as_array().cloned().unwrap_or_default();
-        self.notifications.try_iter().flat_map(alerts).collect()
+    /// Returns the messages that arrived since the last call, each as it was sent: the alerts of a group.
+    pub(super) fn messages(&self) -> Vec<Value> {
+        self.notifications.try_iter().collect()
     }
 }
 

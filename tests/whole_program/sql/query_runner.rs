@@ -4,7 +4,7 @@ use crate::whole_program::server::ask;
 use arrow::array::RecordBatch;
 use arrow::json::{WriterBuilder, writer::JsonArray};
 use classifier::{HashKey, Registry, Rules};
-use query::{Engine, Limits, QueryError, Source};
+use query::{DataSource, Engine, Limits, QueryError};
 use serde_json::Value;
 use std::fmt;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ impl QueryRunner {
     /// Returns the library, on a data directory that a server may be using.
     pub(super) fn of_directory(path: &Path) -> Self {
         let directory = DataDirectory::existing(path).expect("a data directory");
-        let source = Source::new(Arc::new(RealDisk), directory);
+        let source = DataSource::new(Arc::new(RealDisk), directory);
         let registry = Registry::builtin().expect("the registry");
         let rules = Arc::new(Rules::new(registry, HashKey::FIXED, classifier::Limits::default()));
         let engine = Engine::new(source, &rules, Limits::default()).expect("an engine");

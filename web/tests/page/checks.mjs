@@ -1,13 +1,14 @@
 // What must hold of the page. Each check gets a window of its own; it throws when something does not hold.
 
 import assert from "node:assert/strict";
+import { counted } from "./counted.mjs";
 import { hostiles } from "./hostiles.mjs";
 import { looks } from "./looks.mjs";
 import { uses } from "./uses.mjs";
 
 /** All checks, in order. */
 export function checks(about) {
-  return [...looks(about), ...uses(about), ...(about.hostile === null ? [] : hostiles(about))];
+  return [...looks(about), ...uses(about), ...(about.hostile === null ? [] : [...hostiles(about), ...counted(about)])];
 }
 
 /** A number as the page writes it. */

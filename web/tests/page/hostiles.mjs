@@ -19,6 +19,7 @@ const VIEWS = [
   { name: "trust", route: "trust", also: ["table[class] td .state", ".funnel a.num"] },
   { name: "live", route: "live", also: ["table.data tbody tr"] },
   { name: "sql", route: `sql?sql=${encodeURIComponent("SELECT * FROM events")}`, also: ["table.rows tbody tr"] },
+  { name: "rejects", route: `sql?sql=${encodeURIComponent("SELECT * FROM rejects")}`, also: ["table.rows tbody tr"] },
   { name: "search", route: `events?q=${encodeURIComponent(PAYLOAD)}&service=${encodeURIComponent(PAYLOAD)}` },
 ];
 

@@ -1,6 +1,6 @@
 //! Tests of each limit, at its edge and beyond it. They also check that real statements stay far from all limits.
 
-use crate::error::{Kind, Limit};
+use crate::error::{Limit, QueryErrorKind};
 use crate::guard;
 use crate::limits::Limits;
 
@@ -8,7 +8,7 @@ fn is_accepted(sql: &str) -> bool {
     match guard::parse_statement(sql, &Limits::DEFAULT) {
         Ok(_) => true,
         Err(error) => {
-            assert_eq!(error.kind, Kind::Limit(Limit::Statement), "{error}");
+            assert_eq!(error.kind, QueryErrorKind::Limit(Limit::Statement), "{error}");
             assert!(error.hint.is_some(), "{error}");
             false
         }

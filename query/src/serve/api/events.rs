@@ -8,7 +8,7 @@ use super::shape::{
     CATEGORY, COUNTS, Member, NULLABLE_FLAG, NULLABLE_TEXT, NULLABLE_WHOLE, RANGE, Shape, TIME,
 };
 use super::statement::{COUNT, EVENTS_ONCE, HIDDEN, Statement, fault_column};
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use serde_json::{Map, Value, json};
 
 /// The members of an event in a list.
@@ -155,7 +155,7 @@ impl Cursor {
         match parts {
             Some((time, id)) if is_id(id) => Ok(Self { time, event_id: id.to_owned() }),
             _ => Err(QueryError::new(
-                Kind::Invalid,
+                QueryErrorKind::Invalid,
                 format!("The parameter cursor cannot be '{}'.", shortened(text)),
             )
             .hint("Give the value of next in the response before, or none.")),

@@ -3,7 +3,7 @@
 use super::other_paths::{OTHER_PATHS, OtherPath};
 use super::parameters::Parameter;
 use super::shape::{self, Shape};
-use super::{ENDPOINTS, Endpoint};
+use super::{ApiEndpoint, ENDPOINTS};
 use serde_json::{Map, Value, json};
 
 /// Returns the document.
@@ -36,7 +36,7 @@ pub(super) fn document() -> Value {
     })
 }
 
-fn operation(endpoint: &Endpoint) -> Value {
+fn operation(endpoint: &ApiEndpoint) -> Value {
     let query = endpoint.parameters.iter().copied().flatten().map(query_parameter);
     let in_path =
         endpoint.path.split(['{', '}']).nth(1).map(

@@ -4,7 +4,7 @@
 //! becomes part of a statement's text.
 
 use super::range::{self, TimeRange, shortened};
-use crate::error::{Kind, QueryError, closest_name};
+use crate::error::{QueryError, QueryErrorKind, closest_name};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -196,7 +196,7 @@ impl Values {
 }
 
 fn invalid(message: String) -> QueryError {
-    QueryError::new(Kind::Invalid, message)
+    QueryError::new(QueryErrorKind::Invalid, message)
 }
 
 fn check(parameter: &Parameter, value: &str, now: i64) -> Result<(), QueryError> {

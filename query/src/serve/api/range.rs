@@ -3,7 +3,7 @@
 //! Invariants: buckets are whole steps since 1970, the first begins at or before the start of the range, and there are
 //! at most as many as the request allows.
 
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
@@ -41,7 +41,9 @@ impl TimeRange {
         if from >= to {
             let message =
                 format!("The range is empty: from ({}) is not before to ({}).", text(from), text(to));
-            return Err(QueryError::new(Kind::Invalid, message).hint("Give an earlier from or a later to."));
+            return Err(
+                QueryError::new(QueryErrorKind::Invalid, message).hint("Give an earlier from or a later to.")
+            );
         }
         let count = |step_s: i64| last_bucket(to, step_s) - from / (step_s * SECOND) + 1;
         let week = STEPS_S[STEPS_S.len() - 1];
@@ -118,8 +120,11 @@ pub(super) fn parse(name: &str, value: &str, now: i64) -> Result<i64, QueryError
         None => DateTime::parse_from_rfc3339(value).ok().map(|time| time.timestamp_micros()),
     };
     time.filter(|time| TIMES.contains(time)).ok_or_else(|| {
-        QueryError::new(Kind::Invalid, format!("The parameter {name} is no time: '{}'.", shortened(value)))
-            .hint("Write a time such as 2026-11-18T09:30:00Z, or relative to now: now, -30m, -24h, -7d.")
+        QueryError::new(
+            QueryErrorKind::Invalid,
+            format!("The parameter {name} is no time: '{}'.", shortened(value)),
+        )
+        .hint("Write a time such as 2026-11-18T09:30:00Z, or relative to now: now, -30m, -24h, -7d.")
     })
 }
 

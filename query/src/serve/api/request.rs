@@ -7,7 +7,7 @@ use super::parameters::Values;
 use super::range::TimeRange;
 use super::statement::Statement;
 use crate::engine::Rows;
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use crate::parameters::parameters;
 use crate::statement::StatementText;
 use crate::stats::Endpoint;
@@ -78,7 +78,7 @@ impl ApiRequest {
             .buffered(CONCURRENT_STATEMENTS)
             .try_collect()
             .await?;
-        results.try_into().map_err(|_| QueryError::new(Kind::Internal, "a statement has no result"))
+        results.try_into().map_err(|_| QueryError::new(QueryErrorKind::Internal, "a statement has no result"))
     }
 
     async fn run(&self, statement: Statement) -> Result<Vec<Row>, QueryError> {
@@ -91,7 +91,7 @@ impl ApiRequest {
 
 /// Waits for all rows and returns them as JSON objects.
 async fn collect(mut rows: Rows, most_bytes: usize) -> Result<Vec<Row>, QueryError> {
-    let internal = |error: &dyn fmt::Display| QueryError::new(Kind::Internal, error.to_string());
+    let internal = |error: &dyn fmt::Display| QueryError::new(QueryErrorKind::Internal, error.to_string());
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
     let mut bytes = 0;
     while let Some(batch) = rows.next().await {
@@ -99,7 +99,7 @@ async fn collect(mut rows: Rows, most_bytes: usize) -> Result<Vec<Row>, QueryErr
         bytes += batch.get_array_memory_size();
         if bytes > most_bytes {
             let message = format!("The response is larger than {most_bytes} bytes.");
-            return Err(QueryError::new(Kind::Limit(Limit::Rows), message)
+            return Err(QueryError::new(QueryErrorKind::Limit(Limit::Rows), message)
                 .hint("Use a shorter range, fewer buckets or more filters."));
         }
         writer.write(&batch).map_err(|error| internal(&error))?;

@@ -1,7 +1,7 @@
 //! Converts errors to gRPC statuses: a code for programs, and a message for people that says what was wrong, where, and
 //! what to do.
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use arrow::error::ArrowError;
 use tonic::{Code, Status};
 
@@ -14,16 +14,16 @@ impl From<QueryError> for Status {
     }
 }
 
-fn code(kind: Kind) -> Code {
+fn code(kind: QueryErrorKind) -> Code {
     match kind {
-        Kind::Syntax | Kind::Invalid | Kind::Failed => Code::InvalidArgument,
-        Kind::Unknown => Code::NotFound,
-        Kind::Refused => Code::PermissionDenied,
-        Kind::Limit(Limit::Time) => Code::DeadlineExceeded,
-        Kind::Limit(_) => Code::ResourceExhausted,
-        Kind::Busy => Code::Unavailable,
-        Kind::Cancelled => Code::Cancelled,
-        Kind::Internal => Code::Internal,
+        QueryErrorKind::Syntax | QueryErrorKind::Invalid | QueryErrorKind::Failed => Code::InvalidArgument,
+        QueryErrorKind::Unknown => Code::NotFound,
+        QueryErrorKind::Refused => Code::PermissionDenied,
+        QueryErrorKind::Limit(Limit::Time) => Code::DeadlineExceeded,
+        QueryErrorKind::Limit(_) => Code::ResourceExhausted,
+        QueryErrorKind::Busy => Code::Unavailable,
+        QueryErrorKind::Cancelled => Code::Cancelled,
+        QueryErrorKind::Internal => Code::Internal,
     }
 }
 
@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn a_long_reason_keeps_its_beginning_and_its_end() {
-        let long = QueryError::new(Kind::Invalid, format!("begin {}", "ü".repeat(5_000))).hint("the end");
+        let long =
+            QueryError::new(QueryErrorKind::Invalid, format!("begin {}", "ü".repeat(5_000))).hint("the end");
         let status = Status::from(long);
         assert!(status.message().starts_with("begin ü"), "{}", status.message());
         assert!(status.message().ends_with("; the end"), "{}", status.message());

@@ -1,6 +1,6 @@
 //! Rows as JSON, CSV, a Parquet file or an Arrow stream.
 
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
@@ -41,7 +41,7 @@ impl Format {
             MEDIA.iter().find(|(media, _)| media.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
         };
         accept.split(',').find_map(media).ok_or_else(|| {
-            QueryError::new(Kind::Invalid, format!("'{accept}' is nothing that answers come in"))
+            QueryError::new(QueryErrorKind::Invalid, format!("'{accept}' is nothing that answers come in"))
                 .hint("accept application/json, text/csv, application/vnd.apache.parquet or application/vnd.apache.arrow.stream")
         })
     }

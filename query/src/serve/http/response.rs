@@ -3,7 +3,7 @@
 use super::EXAMPLE;
 use super::format::{Format, Writer};
 use crate::engine::Rows;
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::types;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -85,18 +85,21 @@ impl IntoResponse for SqlResponse {
 }
 
 fn format_error(error: &ArrowError) -> QueryError {
-    QueryError::new(Kind::Failed, format!("the result cannot be encoded: {error}"))
+    QueryError::new(QueryErrorKind::Failed, format!("the result cannot be encoded: {error}"))
         .hint("cast the column to text, or ask for another format")
 }
 
 /// Returns the response for an error.
 pub(in crate::serve) fn error_response(error: &QueryError) -> Response {
     let status = match error.kind {
-        Kind::Syntax | Kind::Unknown | Kind::Invalid | Kind::Failed => StatusCode::BAD_REQUEST,
-        Kind::Refused => StatusCode::FORBIDDEN,
-        Kind::Limit(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::Busy | Kind::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        QueryErrorKind::Syntax
+        | QueryErrorKind::Unknown
+        | QueryErrorKind::Invalid
+        | QueryErrorKind::Failed => StatusCode::BAD_REQUEST,
+        QueryErrorKind::Refused => StatusCode::FORBIDDEN,
+        QueryErrorKind::Limit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        QueryErrorKind::Busy | QueryErrorKind::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        QueryErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let position = error.position.map(|position| json!({"line": position.line, "column": position.column}));
     let body = json!({"error": {

@@ -1,7 +1,7 @@
 //! Parses the commands of a text: queries, which the engine runs, and commands of the session itself, such as `SET`.
 
 use super::column_names;
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::guard::ReadOnlyStatement;
 use crate::limits::Limits;
 use datafusion::sql::parser::{ResetStatement, Statement};
@@ -153,7 +153,7 @@ fn query_statement(query: &Query) -> Statement {
 }
 
 fn backwards() -> QueryError {
-    QueryError::new(Kind::Invalid, "cursors only go forward").hint("FETCH FORWARD, NEXT or ALL")
+    QueryError::new(QueryErrorKind::Invalid, "cursors only go forward").hint("FETCH FORWARD, NEXT or ALL")
 }
 
 /// Returns the number of rows that a `FETCH` returns, or `None` for all.

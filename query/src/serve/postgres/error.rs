@@ -1,6 +1,6 @@
 //! Errors as the PostgreSQL protocol has them: an SQLSTATE, a message, a hint, and a position in the statement.
 
-use crate::error::{Kind, Limit, QueryError};
+use crate::error::{Limit, QueryError, QueryErrorKind};
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
 /// An error as a client sees it.
@@ -79,18 +79,18 @@ fn without_zeros(text: &str) -> String {
 }
 
 /// Returns the SQLSTATE of a query's error.
-fn code(kind: Kind, message: &str) -> &'static str {
+fn code(kind: QueryErrorKind, message: &str) -> &'static str {
     match kind {
-        Kind::Syntax => "42601",
-        Kind::Unknown => unknown(message),
-        Kind::Invalid => "42000",
-        Kind::Refused => "25006",
-        Kind::Limit(Limit::Time) | Kind::Cancelled => "57014",
-        Kind::Limit(Limit::Memory) => "53200",
-        Kind::Limit(Limit::Rows | Limit::Columns | Limit::Statement) => "54000",
-        Kind::Busy => "53300",
-        Kind::Failed => failed(message),
-        Kind::Internal => "XX000",
+        QueryErrorKind::Syntax => "42601",
+        QueryErrorKind::Unknown => unknown(message),
+        QueryErrorKind::Invalid => "42000",
+        QueryErrorKind::Refused => "25006",
+        QueryErrorKind::Limit(Limit::Time) | QueryErrorKind::Cancelled => "57014",
+        QueryErrorKind::Limit(Limit::Memory) => "53200",
+        QueryErrorKind::Limit(Limit::Rows | Limit::Columns | Limit::Statement) => "54000",
+        QueryErrorKind::Busy => "53300",
+        QueryErrorKind::Failed => failed(message),
+        QueryErrorKind::Internal => "XX000",
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     fn a_query_error_keeps_its_place_and_its_remedy() {
         let error = QueryError {
             position: Some(Position { line: 2, column: 3 }),
-            ..QueryError::new(Kind::Unknown, "there is no column 'x'").hint("did you mean 'y'?")
+            ..QueryError::new(QueryErrorKind::Unknown, "there is no column 'x'").hint("did you mean 'y'?")
         };
         let fields = PgError::of(error, "SELECT 'ü',\n  x").response().fields;
         let field = |letter| fields.iter().find(|field| field.0 == letter).map(|field| field.1.as_str());

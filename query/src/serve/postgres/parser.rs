@@ -8,7 +8,7 @@
 use super::catalog_rewriting::CatalogRewriter;
 use super::command::{Command, QueryStatement};
 use super::rewriting;
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::guard;
 use crate::limits::Limits;
 use datafusion::sql::parser::Statement;
@@ -58,7 +58,7 @@ impl StatementParser {
         let command = statement.map(|statement| Command::of(statement, limits)).transpose()?;
         let Some(Command::Query(mut query) | Command::Declare { mut query, .. }) = command else {
             return Err(QueryError::new(
-                Kind::Internal,
+                QueryErrorKind::Internal,
                 format!("statement {index} of the text has no rows"),
             ));
         };
@@ -78,7 +78,7 @@ fn parse_statements(sql: &str, limits: &Limits) -> Result<Vec<Statement>, QueryE
 /// Returns a better error for a statement that cannot be parsed, and that would not be allowed either.
 fn describe_write(error: QueryError, sql: &str) -> QueryError {
     let word = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
-    if error.kind == Kind::Syntax && WRITING.contains(&word.as_str()) {
+    if error.kind == QueryErrorKind::Syntax && WRITING.contains(&word.as_str()) {
         QueryError::read_only(&word)
     } else {
         error
@@ -107,7 +107,7 @@ mod tests {
             "SELECT pg_backend_pid(); CREATE TABLE pg_x (a int)",
         ];
         for sql in rejected {
-            assert_eq!(read(sql).map_err(|error| error.kind), Err(Kind::Refused), "{sql}");
+            assert_eq!(read(sql).map_err(|error| error.kind), Err(QueryErrorKind::Refused), "{sql}");
         }
     }
 
@@ -118,7 +118,11 @@ mod tests {
         let statement = parse(1).expect("a query").statement;
         assert!(format!("{:?}", statement.as_ref().as_ref()).contains("SingleQuotedString(\"ann\")"));
         for index in [0, 2] {
-            assert_eq!(parse(index).map_err(|error| error.kind).err(), Some(Kind::Internal), "{index}");
+            assert_eq!(
+                parse(index).map_err(|error| error.kind).err(),
+                Some(QueryErrorKind::Internal),
+                "{index}"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::request::TailRequest;
 use crate::engine::deep_stack;
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::tables::{self, ColumnProjection};
 use crate::{functions, guard, types};
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
@@ -144,8 +144,9 @@ impl Filter {
         let columns = wanted.columns.of(batch).map_err(|error| internal(&error))?;
         let matches = wanted.is_true.evaluate(&columns)?.into_array(batch.num_rows())?;
         let matches = matches.as_boolean_opt().cloned();
-        let matches = matches
-            .ok_or_else(|| QueryError::new(Kind::Internal, "the condition is neither true nor false"))?;
+        let matches = matches.ok_or_else(|| {
+            QueryError::new(QueryErrorKind::Internal, "the condition is neither true nor false")
+        })?;
         // NULL counts as false.
         Ok(if matches.null_count() > 0 { prep_null_mask_filter(&matches) } else { matches })
     }
@@ -158,15 +159,14 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
     let gathers = |part: &Expr| Ok(matches!(part, Expr::AggregateFunction(_) | Expr::WindowFunction(_)));
     if expression.exists(gathers)? {
         let error = QueryError::new(
-            Kind::Invalid,
+            QueryErrorKind::Invalid,
             "a condition looks at one event at a time: it cannot count or add up",
         );
         return Err(error.hint("ask such a question with faultline sql"));
     }
     if expression.exists(|part| Ok(matches!(part, Expr::Placeholder(_))))? {
-        return Err(
-            QueryError::new(Kind::Invalid, "a condition has no parameters").hint("write the value itself")
-        );
+        return Err(QueryError::new(QueryErrorKind::Invalid, "a condition has no parameters")
+            .hint("write the value itself"));
     }
     let mut problem = None;
     let is_refused = |part: &Expr| {
@@ -176,14 +176,17 @@ fn planned(condition: &str, state: &SessionState, schema: &DFSchema) -> Result<E
     if expression.exists(is_refused)? {
         let what = problem.unwrap_or_default();
         let message = format!("{what} is not allowed in a condition, which compares and builds nothing");
-        return Err(QueryError::new(Kind::Refused, message).hint("ask such a question with faultline sql"));
+        return Err(
+            QueryError::new(QueryErrorKind::Refused, message).hint("ask such a question with faultline sql")
+        );
     }
     match expression.get_type(schema)? {
         DataType::Boolean => Ok(expression),
         other => {
             let message =
                 format!("the condition is a {}, neither true nor false", types::postgres_name(&other));
-            Err(QueryError::new(Kind::Invalid, message).hint("compare it, as in severity = 'critical'"))
+            Err(QueryError::new(QueryErrorKind::Invalid, message)
+                .hint("compare it, as in severity = 'critical'"))
         }
     }
 }
@@ -265,5 +268,5 @@ fn simplified(expression: Expr, schema: &DFSchema) -> Result<Expr, QueryError> {
 }
 
 fn internal(error: &ArrowError) -> QueryError {
-    QueryError::new(Kind::Internal, error.to_string())
+    QueryError::new(QueryErrorKind::Internal, error.to_string())
 }

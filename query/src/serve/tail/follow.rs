@@ -3,7 +3,7 @@
 use super::filter::Filter;
 use super::message::{self, TailPosition};
 use super::recent::{self, Recent};
-use crate::error::{Kind, QueryError};
+use crate::error::{QueryError, QueryErrorKind};
 use crate::worker::{LiveStore, QueryService};
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -59,7 +59,7 @@ impl Follower {
         ending: Arc<OnceLock<&'static str>>,
     ) -> Result<Self, QueryError> {
         let Some(LiveStore { hot, maintenance }) = service.live() else {
-            return Err(QueryError::new(Kind::Invalid, "only a running server has live events"));
+            return Err(QueryError::new(QueryErrorKind::Invalid, "only a running server has live events"));
         };
         let flushed = maintenance.delta().map_or(0, |delta| delta.table(Table::Events).1);
         let (newest, oldest) = hot.ends();
@@ -191,7 +191,8 @@ impl Follower {
         record: &BufferedRecord,
         seen: Option<u64>,
     ) -> Result<Option<(RecordBatch, Vec<u64>)>, QueryError> {
-        let internal = |error: &dyn std::fmt::Display| QueryError::new(Kind::Internal, error.to_string());
+        let internal =
+            |error: &dyn std::fmt::Display| QueryError::new(QueryErrorKind::Internal, error.to_string());
         let batch = record.current_batch(Table::Events).map_err(|error| internal(&error))?;
         let Some(batch) = batch else { return Ok(None) };
         let wanted = self.filter.rows(&batch)?;

@@ -1,7 +1,7 @@
 //! The parameters of a tail request, which select its events.
 
 use super::message::TailPosition;
-use crate::error::{Kind, QueryError, closest_name};
+use crate::error::{QueryError, QueryErrorKind, closest_name};
 use axum::http::HeaderValue;
 use classifier::Category;
 use url::form_urlencoded;
@@ -89,13 +89,13 @@ impl TailRequest {
 }
 
 fn bad(message: String) -> QueryError {
-    QueryError::new(Kind::Invalid, message)
+    QueryError::new(QueryErrorKind::Invalid, message)
 }
 
 fn category(word: &str) -> Result<Category, QueryError> {
     Category::from_payload(word).ok_or_else(|| {
         let names: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
-        let unknown = QueryError::new(Kind::Unknown, format!("there is no category '{word}'"));
+        let unknown = QueryError::new(QueryErrorKind::Unknown, format!("there is no category '{word}'"));
         match closest_name(word, names.iter().copied()) {
             Some(near) => unknown.hint(format!("did you mean '{near}'?")),
             None => unknown.hint(format!("there are {}", names.join(", "))),
