@@ -102,7 +102,8 @@ impl Arguments {
                 // Cargo passes this.
                 "--bench" => {}
                 number => {
-                    numbers.push(number.parse::<f64>().with_context(|| format!("not a number: {number}"))?)
+                    let number = number.parse::<f64>().with_context(|| format!("not a number: {number}"))?;
+                    numbers.push(number);
                 }
             }
         }
