@@ -1,10 +1,10 @@
 //! The cases of the benchmark: one for each receiver.
 
 use crate::Round;
-use crate::bodies::{self, Bodies, Encoding};
-use crate::connection::Target;
 use crate::report::{self, Row};
-use crate::server::Server;
+use crate::sender::bodies::{self, Bodies, Encoding};
+use crate::sender::connection::{Protocol, TRACES, Target};
+use crate::sender::server::Server;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -12,7 +12,6 @@ use std::rc::Rc;
 pub(crate) const SOURCES: [&str; 2] = [ENVELOPES, SPANS];
 const ENVELOPES: &str = "envelopes";
 const SPANS: &str = "otlp_traces";
-const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
 /// The protocol of a case's requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +76,7 @@ impl Case {
         };
         let (path, content) = match self.way {
             Way::SpansGrpc => {
-                return Ok(Target::Grpc { address: server.address("otlp_grpc")?, path: TRACES, encoding });
+                return server.target("otlp_grpc", Protocol::Grpc { path: TRACES, encoding });
             }
             Way::Envelopes => ("/v1/envelopes", "application/x-ndjson"),
             Way::SpansHttp => ("/v1/traces", "application/x-protobuf"),
@@ -86,7 +85,7 @@ impl Case {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {content}\r\nContent-Encoding: {encoding}\r\n"
         );
-        Ok(Target::Http { address, head })
+        server.target("otlp_http", Protocol::Http { head })
     }
 
     pub(crate) fn report(&self) {

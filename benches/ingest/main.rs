@@ -14,24 +14,20 @@
 //! `FAULTLINE_AGAINST=/path/to/another/faultline` measures that program too, in turns with this one. On a busy machine,
 //! many short rounds are more informative than few long ones.
 
-mod bodies;
 mod cases;
-mod connection;
-mod load;
-mod process;
 mod report;
-mod server;
-mod spans;
+#[path = "../sender/mod.rs"]
+mod sender;
 
 use anyhow::{Context, ensure};
-use bodies::RECORDS;
 use cases::Case;
-use load::{Loaded, Pace};
-use process::{Process, Resident, this_thread_cpu};
-use server::Server;
+use sender::bodies::RECORDS;
+use sender::load::{self, Loaded, Pace};
+use sender::process::{Process, Resident, this_thread_cpu};
+use sender::server::Server;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ROUNDS: f64 = 3.0;
 const SECONDS: f64 = 3.0;
@@ -217,11 +213,4 @@ fn check(server: &Server, cases: &[Case]) -> anyhow::Result<serde_json::Value> {
     }
     ensure!(status["server"]["panics"] == 0, "the server caught panics: {status}");
     Ok(status)
-}
-
-/// Sleeps briefly, or fails if a wait has exceeded its limit.
-fn waited(since: Instant, limit: Duration, what: &str) -> anyhow::Result<()> {
-    ensure!(since.elapsed() < limit, "{what} takes longer than {limit:?}");
-    std::thread::sleep(Duration::from_millis(1));
-    Ok(())
 }

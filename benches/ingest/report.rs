@@ -3,8 +3,8 @@
 
 use crate::Round;
 use crate::cases::{Case, total_of};
-use crate::load::Loaded;
-use crate::process::Resident;
+use crate::sender::load::Loaded;
+use crate::sender::process::Resident;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;

@@ -11,6 +11,7 @@ mod event_attributes;
 mod event_builder;
 mod event_context;
 mod failure_fields;
+mod plain_call;
 mod telemetry;
 mod telemetry_context;
 
@@ -30,11 +31,41 @@ use emitter::Emitter;
 use event_builder::{EventBuilder, Scratch};
 use std::sync::Arc;
 
-/// Keys of details and attributes that no specification names, but that many records have. The redactor classifies
-/// them in advance.
-const COMMON_KEYS: [&str; 12] = [
-    "type", "hint", "level", "severity", "audit", "method", "path", "logger", "host", "caller", "stream",
+/// Keys of details and attributes that no error model names, but that many records and spans have. The redactor
+/// classifies them in advance.
+const COMMON_KEYS: [&str; 32] = [
+    "type",
+    "hint",
+    "level",
+    "severity",
+    "audit",
+    "method",
+    "path",
+    "logger",
+    "host",
+    "caller",
+    "stream",
     "id",
+    "error.type",
+    "exception.type",
+    "exception.message",
+    "exception.stacktrace",
+    "status.message",
+    "span.name",
+    "event.name",
+    "body",
+    "mcp.method.name",
+    "mcp.protocol.version",
+    "gen_ai.operation.name",
+    "gen_ai.tool.type",
+    "gen_ai.tool.call.result",
+    "gen_ai.tool.call.arguments",
+    "network.transport",
+    "network.protocol.name",
+    "rpc.system",
+    "rpc.method",
+    "server.address",
+    "server.port",
 ];
 
 /// Everything that does not change from record to record: the registry, redaction, key names and limits.

@@ -20,11 +20,12 @@ mod wrapper;
 use crate::category::Category;
 use crate::fault::Fault;
 use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::memmem::Finder;
 use normalize::Normalized;
 use opening::Openings;
 use position::{Focus, fits};
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// The number of bytes of a text that are read.
 const MAX_TEXT_BYTES: usize = 4096;
@@ -213,10 +214,10 @@ impl<'t> Message<'t> {
 /// The evidence gathered so far for one failure.
 pub(crate) struct Scores<'r> {
     table: &'r EvidenceTable,
-    /// The best score of each row.
-    of_row: Vec<i32>,
-    /// The rows that have a score.
-    touched: Vec<usize>,
+    /// The states of the rows of which a wording was found.
+    states: Vec<RowState>,
+    /// For each row, its position in `states` from 1 on; zero if it has none.
+    positions: Vec<u16>,
     /// Evidence beyond the rows: canonical, category, score, fault.
     extra: Vec<(&'r str, Category, i32, Option<Fault>)>,
     http_status: Option<u16>,
@@ -226,8 +227,8 @@ impl<'r> Scores<'r> {
     pub(crate) fn new(table: &'r EvidenceTable) -> Self {
         Self {
             table,
-            of_row: vec![0; table.rows.len()],
-            touched: Vec::new(),
+            states: Vec::with_capacity(USUAL_HITS),
+            positions: vec![0; table.rows.len()],
             extra: Vec::new(),
             http_status: None,
         }
@@ -284,14 +285,15 @@ impl<'r> Scores<'r> {
     fn add_patterns(&mut self, form: &Normalized, factor: i32) {
         let table = self.table;
         let Some(automaton) = table.finder.automaton() else { return };
-        let mut hits: Vec<Hit> = automaton
-            .find_overlapping_iter(&form.text)
-            .map(|hit| Hit { start: hit.start(), end: hit.end(), pattern: hit.pattern().as_usize() })
-            .filter(|hit| fits(form, &table.patterns[hit.pattern], hit.start, hit.end))
-            .collect();
+        let mut hits = Vec::with_capacity(USUAL_HITS);
+        hits.extend(
+            automaton
+                .find_overlapping_iter(&form.text)
+                .map(|hit| Hit { start: hit.start(), end: hit.end(), pattern: hit.pattern().as_usize() })
+                .filter(|hit| fits(form, &table.patterns[hit.pattern], hit.start, hit.end)),
+        );
         // A wording that contains others comes before them.
         hits.sort_unstable_by_key(|hit| (hit.start, std::cmp::Reverse(hit.end), hit.pattern));
-        let mut found = Found::new(table.rows.len());
         let mut focus = Focus::default();
         let mut covered: (usize, usize) = (0, 0);
         for hit in &hits {
@@ -301,28 +303,39 @@ impl<'r> Scores<'r> {
                 match role {
                     Role::Any if is_covered && table.rows[row].weight > 0 => {}
                     Role::Any => {
-                        found.touch(row);
-                        found.any[row] = found.any[row].max(place);
+                        let state = self.state(row);
+                        state.any = state.any.max(place);
                         if hit.end > covered.1 && !table.rows[row].has_with && table.rows[row].weight > 0 {
                             covered = (hit.start, hit.end);
                         }
                     }
-                    Role::With => found.with[row] = true,
-                    Role::Without => found.without[row] = true,
+                    Role::With => self.state(row).with = true,
+                    Role::Without => self.state(row).without = true,
                     Role::Advice => focus.is_advice = true,
                     Role::Cause => focus = Focus { from: hit.start, is_advice: false },
                 }
             }
         }
-        for &index in &found.touched {
-            let row = &table.rows[index];
-            if found.any[index] > 0 && !found.without[index] && (found.with[index] || !row.has_with) {
-                let score = row.weight * found.any[index] * factor / 10;
-                self.touched.push(index);
-                let best = &mut self.of_row[index];
-                *best = if row.weight < 0 { score.min(*best) } else { score.max(*best) };
+        for state in &mut self.states {
+            let row = &table.rows[state.row];
+            let RowState { any, with, without, score: best, .. } = *state;
+            *state = RowState { score: best, ..RowState::new(state.row) };
+            if any > 0 && !without && (with || !row.has_with) {
+                let score = row.weight * any * factor / 10;
+                state.score = if row.weight < 0 { score.min(best) } else { score.max(best) };
             }
         }
+    }
+
+    /// Returns the state of a row.
+    fn state(&mut self, row: usize) -> &mut RowState {
+        let position = &mut self.positions[row];
+        if *position == 0 {
+            self.states.push(RowState::new(row));
+            // Loading ensures that there are fewer rows than this can count.
+            *position = u16::try_from(self.states.len()).unwrap_or(u16::MAX);
+        }
+        &mut self.states[usize::from(*position) - 1]
     }
 
     /// Returns the evidence that the scores amount to.
@@ -333,12 +346,11 @@ impl<'r> Scores<'r> {
         if message.is_withheld {
             self.extra.push(("INTERNAL_ERROR", Category::Internal, 50, Some(Fault::Server)));
         }
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        let rows = self.touched.iter().map(|&index| (&self.table.rows[index], &self.of_row[index]));
+        self.states.sort_unstable_by_key(|state| state.row);
+        let rows = self.states.iter().map(|state| (&self.table.rows[state.row], state.score));
         let all = rows
-            .filter(|(_, score)| **score != 0)
-            .map(|(row, &score)| (row.canonical.as_str(), row.category, score, row.fault))
+            .filter(|(_, score)| *score != 0)
+            .map(|(row, score)| (row.canonical.as_str(), row.category, score, row.fault))
             .chain(self.extra.iter().copied());
         let mut totals = [0; Category::ALL.len()];
         all.clone().for_each(|(_, category, score, _)| totals[category as usize] += score);
@@ -381,30 +393,31 @@ struct Hit {
     pattern: usize,
 }
 
-/// The matches of each row.
-struct Found {
-    /// The rows that have a matching wording.
-    touched: Vec<usize>,
-    any: Vec<i32>,
-    with: Vec<bool>,
-    without: Vec<bool>,
+/// The state of a row while a failure is read.
+#[derive(Debug, Clone, Copy)]
+struct RowState {
+    row: usize,
+    /// The best score in the texts that were read.
+    score: i32,
+    /// The best factor of a matching wording in the text that is read.
+    any: i32,
+    with: bool,
+    without: bool,
 }
 
-impl Found {
-    fn new(rows: usize) -> Self {
-        Self { touched: Vec::new(), any: vec![0; rows], with: vec![false; rows], without: vec![false; rows] }
-    }
-
-    fn touch(&mut self, row: usize) {
-        if self.any[row] == 0 {
-            self.touched.push(row);
-        }
+impl RowState {
+    fn new(row: usize) -> Self {
+        Self { row, score: 0, any: 0, with: false, without: false }
     }
 }
+
+/// The number of matches for which memory is reserved: more than nearly all texts have.
+const USUAL_HITS: usize = 16;
 
 /// Returns the last line of a stack trace, unless it is empty.
 fn last_line(text: &str) -> Option<&str> {
-    let is_trace = text.contains("Traceback (most recent call last)");
+    static TRACE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("Traceback (most recent call last)"));
+    let is_trace = TRACE.find(text.as_bytes()).is_some();
     if !is_trace && text.len() <= MAX_TEXT_BYTES {
         return None;
     }
@@ -417,7 +430,9 @@ fn last_line(text: &str) -> Option<&str> {
 /// words.
 fn says_none_found(text: &str) -> bool {
     const MAX_BYTES: usize = 100;
-    let starts = text.starts_with("no ").then_some(0).or_else(|| text.find(": no ").map(|at| at + 2));
+    static INSIDE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(": no "));
+    let inside = || INSIDE.find(text.as_bytes()).map(|at| at + 2);
+    let starts = text.starts_with("no ").then_some(0).or_else(inside);
     starts.is_some_and(|at| {
         let clause = crate::limits::truncate_str(&text[at..], MAX_BYTES);
         let clause = clause.split(['.', ':', '\n', ';']).next().unwrap_or_default();

@@ -35,6 +35,7 @@ mod shared;
 mod span_reports;
 mod stream_state;
 mod traffic;
+mod traffic_names;
 mod worker;
 
 pub use call_points::{CallDurations, CallPoint};

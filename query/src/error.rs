@@ -239,7 +239,13 @@ fn from_plan_error(message: String) -> QueryError {
     let table = message.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let Some(table) = table else {
         let is_unknown = message.starts_with("Invalid function") || message.contains("not found");
-        let hint = function_hint(&message).or_else(|| boolean_hint(&message));
+        let of_function = function_hint(&message);
+        // The most similar name has nothing to do with JSON.
+        let message = match (of_function, message.split_once("\nDid you mean")) {
+            (Some(_), Some((message, _))) => message.to_owned(),
+            _ => message,
+        };
+        let hint = of_function.or_else(|| boolean_hint(&message));
         let error = QueryError::new(
             if is_unknown { QueryErrorKind::Unknown } else { QueryErrorKind::Invalid },
             message,
@@ -309,6 +315,8 @@ mod tests {
     fn what_other_databases_call_differently_is_explained() {
         let hint = |message: &str| from_plan_error(message.to_owned()).hint.unwrap_or_default();
         assert!(hint("Invalid function 'json_extract'.").contains("attributes->>'key'"));
+        let similar = "Invalid function 'json_extract'.\nDid you mean 'union_extract'?";
+        assert_eq!(from_plan_error(similar.to_owned()).message, "Invalid function 'json_extract'.");
         assert_eq!(hint("Invalid function 'coutn'."), "");
         let comparison = "Cannot infer common argument type for comparison operation";
         for text in [

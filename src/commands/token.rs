@@ -94,6 +94,9 @@ fn add(file: &Path, token: &Token) -> anyhow::Result<()> {
     let gap = if existing.is_empty() || existing.ends_with("\n\n") { "" } else { "\n" };
     opened.write_all(format!("{gap}{}", token.to_toml()).as_bytes())?;
     opened.sync_all().with_context(|| format!("cannot write '{name}'"))?;
-    terminal::print_note(&format!("'{}' was added to {name}; send SIGHUP to a running server to load it", token.name));
+    terminal::print_note(&format!(
+        "'{}' was added to {name}; send SIGHUP to a running server to load it",
+        token.name
+    ));
     Ok(())
 }

@@ -23,7 +23,7 @@ INSTALLED = HERE.parent.parent / "target" / "field"
 SETUPS = {
     "python_sdk": ["plain", "middleware"],
     "fastmcp": ["plain", "middleware"],
-    "openllmetry": ["instrumented"],
+    "openllmetry": ["linked", "unlinked"],
     "typescript": ["spans", "wire", "tasks"],
 }
 LISTENERS = ["otlp-grpc", "otlp-http", "web", "postgres", "flight"]

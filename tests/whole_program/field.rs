@@ -6,7 +6,8 @@
 use super::support::{program, root};
 use std::process::Command;
 
-/// A call that only its client saw time out: rates follow the server, which reports a success.
+/// A call that only its client saw time out. If the traces of client and server are not linked, rates follow the server,
+/// which reports a success.
 const TIMEOUT_OF_CLIENT: &str = "scan_yard";
 
 /// Runs a variant of a setup, and shows every difference between the failures that were made and those that were seen.
@@ -54,7 +55,7 @@ fn python_sdk_without_replies() {
 /// log records of a call are one failure.
 #[test]
 fn python_sdk_with_replies() {
-    check_but("python_sdk", "middleware", TIMEOUT_OF_CLIENT);
+    check("python_sdk", "middleware");
 }
 
 /// `FastMCP` as it comes, over stdio: raised errors are seen, returned ones cannot be.
@@ -66,7 +67,19 @@ fn fastmcp_without_replies() {
 /// `FastMCP` with the middleware of docs/instrument.md, over streamable HTTP, with client spans and log records.
 #[test]
 fn fastmcp_with_replies() {
-    check_but("fastmcp", "middleware", TIMEOUT_OF_CLIENT);
+    check("fastmcp", "middleware");
+}
+
+/// openllmetry on both sides of a server of `FastMCP` 2, over stdio: five spans of a call are one failure and one call.
+#[test]
+fn openllmetry_with_linked_traces() {
+    check("openllmetry", "linked");
+}
+
+/// openllmetry as it is often set up: after the imports, so that client and server have traces of their own.
+#[test]
+fn openllmetry_with_unlinked_traces() {
+    check_but("openllmetry", "unlinked", TIMEOUT_OF_CLIENT);
 }
 
 /// The official TypeScript SDK with the wrapped transport of docs/instrument.md, over stdio.

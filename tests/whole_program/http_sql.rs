@@ -142,6 +142,7 @@ fn mistakes_are_explained() {
     assert_eq!(error(&server, 422, &format!("SELECT '{}'", "x".repeat(300_000)))["code"], "statement_limit");
     let found = error(&server, 400, "SELECT json_extract(attributes, '$.a') FROM events");
     assert!(found["remedy"].as_str().unwrap().contains("attributes->>'key'"), "{found}");
+    assert_eq!(found["message"], "Invalid function 'json_extract'.");
     for condition in ["hidden = 'true'", "hidden IN ('true')", "hidden LIKE 't%'", "attributes->>'a' = true"]
     {
         let found = error(&server, 400, &format!("SELECT * FROM events WHERE {condition}"));

@@ -12,7 +12,7 @@ use super::event_builder::{EventBuilder, Scratch};
 use super::telemetry_context::{
     BODY, HexIds, ReplyLocation, STATUS_MESSAGE, TelemetryContext, TelemetryFields, non_blank,
 };
-use super::{Classifier, RecordOrigin, Rules, parse_logfmt, trim};
+use super::{Classifier, RecordOrigin, Rules, parse_logfmt, plain_call, trim};
 use crate::context::{ContextField, EnvelopeKey, IndexedObject, merge_fields};
 use crate::dialect::Dialect;
 use crate::envelope::{EnvelopeFinder, EnvelopeVisitor, Scope, Success, looks_like_json};
@@ -43,7 +43,8 @@ impl Classifier {
             && !attributes.is_delegate(span.kind, span.name);
         let is_unverified = calls_tool && !attributes.has_reply_content();
         let tool_in_name = attributes.tool_in_name(span.name);
-        if attributes.is_part_of_call() {
+        let is_part_of_call = attributes.is_part_of_call();
+        if is_part_of_call {
             let operation = tool_in_name.or_else(|| attributes.named_operation());
             sink.call_part(operation, attributes.side(span.kind));
         }
@@ -58,9 +59,15 @@ impl Classifier {
         if !is_call && stated.is_none() && replies.peek().is_none() {
             return;
         }
+        // The name of a span inside a call, such as that of a stream, is not what was called.
+        let span_name = || non_blank(span.name).filter(|_| is_call || !is_part_of_call);
+        let name = tool_in_name.or_else(span_name);
+        if stated.is_none() && replies.peek().is_none() {
+            let call = (name, is_unverified);
+            return plain_call::emit(rules, span, &attributes, call, origin, (scratch, sink));
+        }
         let ids = HexIds::new(span.trace_id, span.span_id);
         let mut fields_by_key = telemetry_fields(&attributes, &ids, stated.as_ref());
-        let name = tool_in_name.or(non_blank(span.name));
         fields_by_key.fill_gap(ContextField::Operation, name.map(ScalarNode::text));
         let fields = fields_by_key.as_json();
         let telemetry = TelemetryContext::from_span(span, &attributes, &fields, origin);
@@ -332,10 +339,11 @@ fn index_span_attributes<'a>(
     span: &Span<'a>,
     resource: &Resource<'a>,
 ) -> IndexedAttributes<'a> {
-    let fields_by_key = IndexedAttributes::new(&rules.attribute_names, resource, span.attributes);
-    let mut attributes = fields_by_key;
-    for event in span.events.iter().filter(|event| event.name == "exception") {
-        attributes.add_exception(event.attributes, &fields_by_key);
+    let mut attributes = IndexedAttributes::new(&rules.attribute_names, resource, span.attributes);
+    let mut exceptions = span.events.iter().filter(|event| event.name == "exception").peekable();
+    if exceptions.peek().is_some() {
+        let own = attributes;
+        exceptions.for_each(|event| attributes.add_exception(event.attributes, &own));
     }
     attributes
 }

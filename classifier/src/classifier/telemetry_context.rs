@@ -58,7 +58,8 @@ impl<'a> TelemetryContext<'a> {
                 .filter(|attribute| !is_span_attribute(attribute))
                 .and_then(|_| attributes.text(clue))
         };
-        let own_text = non_blank(span.status_message).map(|text| (STATUS_MESSAGE, text));
+        let own_text =
+            non_blank(span.status_message).map(|text| (STATUS_MESSAGE, without_empty_message(text)));
         Self {
             fields,
             span_kind: attributes.side(span.kind).as_str(),
@@ -84,6 +85,29 @@ impl<'a> TelemetryContext<'a> {
                 from_event(AttributeKey::Stacktrace).map(|trace| ("exception.stacktrace", trace)),
                 own_text,
             ],
+        }
+    }
+
+    /// Creates the context of a span of which only its call is passed on, and no event.
+    pub(super) fn of_plain_call(
+        span: &Span<'a>,
+        attributes: &'a IndexedAttributes<'a>,
+        fields: &'a ContextFields<'a>,
+    ) -> Self {
+        Self {
+            fields,
+            span_kind: attributes.side(span.kind).as_str(),
+            duration_us: duration_us(span),
+            time_ns: if span.end_ns > 0 { span.end_ns } else { span.start_ns },
+            observed_ns: 0,
+            hidden: None,
+            counts_replies: false,
+            message: None,
+            own_text: None,
+            identity: EventIdentity::Record(0),
+            attributes: span.attributes,
+            indexed: attributes,
+            extra_texts: [None; 5],
         }
     }
 
@@ -131,6 +155,12 @@ impl<'a> TelemetryContext<'a> {
 pub(super) fn non_blank(text: &str) -> Option<&str> {
     let text = text.trim_ascii();
     (!text.is_empty()).then_some(text)
+}
+
+/// Removes the colon after the class of an exception that has no message: `TimeoutError: `.
+fn without_empty_message(text: &str) -> &str {
+    let is_name = |text: &&str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'));
+    text.strip_suffix(':').filter(is_name).unwrap_or(text)
 }
 
 fn duration_us(span: &Span<'_>) -> Option<i64> {

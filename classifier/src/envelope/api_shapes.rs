@@ -16,8 +16,10 @@ use crate::context::http_status;
 use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::registry::Registry;
+use aho_corasick::AhoCorasick;
 use build::build;
 use keys::{ShapeFields, Slot};
+use std::sync::LazyLock;
 
 /// The amount of evidence that a shape needs to count as a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,10 +257,12 @@ fn is_documented_message(fields: &ShapeFields<'_>) -> bool {
 
 /// Matches `{"name": "UNPROCESSABLE_ENTITY", "message": "...", "debug_id": "..."}`.
 fn is_named_error(fields: &ShapeFields<'_>) -> bool {
-    let name = fields.object.get("name").and_then(Json::as_str).unwrap_or_default();
     let is_constant =
-        name.contains('_') && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    is_constant && fields.has_text(&[Slot::Message]) && fields.unknown <= 1 && fields.record == 0
+        |name: &str| name.contains('_') && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    fields.unknown <= 1
+        && fields.record == 0
+        && fields.has_text(&[Slot::Message])
+        && fields.object.get("name").and_then(Json::as_str).is_some_and(is_constant)
 }
 
 /// Matches `{"errorMessage": "...", "errorDetails": {...}}`.
@@ -298,8 +302,10 @@ fn is_code_and_message(fields: &ShapeFields<'_>) -> bool {
 
 /// Matches `{"code": -32603, "message": "..."}`, a JSON-RPC error without its frame.
 fn is_bare_jsonrpc_error(fields: &ShapeFields<'_>) -> bool {
-    let code = Code::read(fields.object.get("code"));
-    matches!(code, Code::Number { value: -32768..=-32000, .. }) && fields.has_text(&[Slot::Message])
+    let code = || Code::read(fields.object.get("code"));
+    fields.has(Slot::Code)
+        && fields.has_text(&[Slot::Message])
+        && matches!(code(), Code::Number { value: -32768..=-32000, .. })
 }
 
 /// Matches `{"level": "error", "msg": "tool call failed", "tool": "x", "err": "denied"}`.
@@ -359,9 +365,12 @@ fn is_harmless(record: Json<'_>) -> bool {
 /// Reports whether a log record announces another attempt, so that its error is not the outcome of a call.
 pub(super) fn announces_retry(record: Json<'_>) -> bool {
     const NOTICES: [&str; 5] = ["reconnecting", "retrying", "will retry", "retry in ", "trying again"];
+    // `None` if it cannot be built, which a test rules out.
+    static FINDER: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NOTICES).ok());
     let message = ["message", "msg"].iter().find_map(|key| record.get(key)?.as_str()).unwrap_or_default();
-    let message = crate::limits::truncate_str(message, MAX_NOTICE_BYTES).to_ascii_lowercase();
-    NOTICES.iter().any(|notice| message.contains(notice))
+    let finder = FINDER.as_ref();
+    finder.is_some_and(|finder| finder.is_match(crate::limits::truncate_str(message, MAX_NOTICE_BYTES)))
 }
 
 /// Reports whether an item is an entry of a report: it has a location in a file, or its own severity.

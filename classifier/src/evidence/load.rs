@@ -1,7 +1,7 @@
 //! Compiles the evidence files into a table.
 
 use super::normalize::Normalized;
-use super::opening::{Beginnings, Openings};
+use super::opening::{Beginnings, Endings, Openings};
 use super::source::{EvidenceFile, EvidenceRow, OpeningsFile};
 use super::{EvidenceTable, Pattern, PatternFinder, Role, Row, Sqlstate, Status};
 use crate::category::Category;
@@ -120,6 +120,9 @@ impl<C: Fn(&str) -> Option<Category>> Builder<C> {
             });
             patterns[index].uses.push((row, role));
         }
+        if self.rows.len() >= usize::from(u16::MAX) {
+            return Err(format!("{} rows are too many", self.rows.len()));
+        }
         // Single statuses and longer prefixes come first.
         self.statuses.sort_by_key(|row| row.statuses.end() - row.statuses.start());
         self.sqlstates.sort_by_key(|row| std::cmp::Reverse(row.prefix.len()));
@@ -142,7 +145,7 @@ impl<C: Fn(&str) -> Option<Category>> Builder<C> {
             phrases: beginnings(openings.phrases),
             short_statements: beginnings(openings.short_statements),
             harmless: beginnings(openings.harmless),
-            endings: normalized(openings.endings),
+            endings: Endings::new(normalized(openings.endings)),
             none_given: normalized(openings.none_given),
             inside: finder_of(openings.inside)?,
             worked: finder_of(openings.worked)?,

@@ -6,8 +6,13 @@
 //!
 //! Invariants: the work is linear in the length of the text, and normalization is idempotent.
 
+use std::borrow::Cow;
+
 /// The placeholder of a URL or a path.
 pub(super) const VALUE: char = '\u{1}';
+
+/// The number of bytes that a text may grow by without another allocation.
+const SPARE_BYTES: usize = 16;
 
 /// A text in the normalized form, in which patterns are searched.
 #[derive(Debug, Default)]
@@ -22,10 +27,22 @@ pub(super) struct Normalized {
 impl Normalized {
     /// Normalizes a text and replaces URLs and paths with a placeholder.
     pub(super) fn of_text(text: &str) -> Self {
-        let mut form = Self::default();
+        let mut form = Self {
+            text: String::with_capacity(text.len() + SPARE_BYTES),
+            is_joint: Vec::with_capacity(text.len() + SPARE_BYTES),
+            is_quoted: Vec::new(),
+        };
+        let may_hold_url = memchr::memchr_iter(b':', text.as_bytes())
+            .any(|at| matches!(text.as_bytes().get(at + 1), Some(b'/' | b'\\')));
         let mut rest = text;
         let mut before = None;
         while let Some(c) = rest.chars().next() {
+            let used = form.push_plain(rest, before, may_hold_url);
+            if used > 0 {
+                before = rest[..used].chars().next_back();
+                rest = &rest[used..];
+                continue;
+            }
             let length = value_length(rest, before);
             if length > 0 {
                 form.push(VALUE);
@@ -42,6 +59,47 @@ impl Normalized {
         form
     }
 
+    /// Appends the characters at the start of a text that need at most lower case: nearly all of most texts. Returns
+    /// their number. They are those for which [`Self::push_char`] does the same, and with which no value begins.
+    fn push_plain(&mut self, text: &str, before: Option<char>, may_hold_url: bool) -> usize {
+        // A character beyond ASCII may be a letter, after which a hump or a value begins differently.
+        let mut last = match before {
+            None => b' ',
+            Some(c) if c.is_ascii() => c as u8,
+            Some(_) => return 0,
+        };
+        // What stays as it is is copied in runs.
+        let mut copied = 0;
+        let mut used = 0;
+        for &byte in text.as_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' if may_hold_url && !last.is_ascii_alphanumeric() => break,
+                b'a'..=b'z'
+                | b'0'..=b'9'
+                | b'!'..=b')'
+                | b'+'
+                | b','
+                | b':'..=b'@'
+                | b'['
+                | b']'
+                | b'^'
+                | b'{'..=b'}' => {}
+                b' ' if last != b' ' && (used > 0 || !self.ends_in_space()) => {}
+                b'A'..=b'Z' if !last.is_ascii_alphabetic() => {
+                    self.text.push_str(&text[copied..used]);
+                    self.text.push(char::from(byte.to_ascii_lowercase()));
+                    copied = used + 1;
+                }
+                _ => break,
+            }
+            last = byte;
+            used += 1;
+        }
+        self.text.push_str(&text[copied..used]);
+        self.is_joint.resize(self.text.len(), false);
+        used
+    }
+
     /// Normalizes a pattern.
     pub(super) fn of_pattern(pattern: &str) -> String {
         let mut form = Self::default();
@@ -56,8 +114,11 @@ impl Normalized {
     }
 
     /// Returns the first line without the values in quotes.
-    pub(super) fn unquoted_line(&self) -> String {
+    pub(super) fn unquoted_line(&self) -> Cow<'_, str> {
         let end = self.text.find('\n').unwrap_or(self.text.len());
+        if !self.is_quoted.contains(&true) {
+            return Cow::Borrowed(&self.text[..end]);
+        }
         let marks = self.is_quoted.iter();
         self.text[..end]
             .char_indices()
@@ -72,8 +133,13 @@ impl Normalized {
         self.is_joint.resize(self.text.len(), false);
     }
 
+    /// Returns true if another space would have no effect.
+    fn ends_in_space(&self) -> bool {
+        matches!(self.text.as_bytes().last(), None | Some(b' ' | b'\n'))
+    }
+
     fn push_space(&mut self, is_joint: bool) {
-        if self.text.ends_with([' ', '\n']) || self.text.is_empty() {
+        if self.ends_in_space() {
             return;
         }
         self.text.push(' ');
@@ -130,10 +196,7 @@ impl Normalized {
         self.is_quoted = vec![false; self.text.len()];
         let bytes = self.text.as_bytes();
         let mut opened: Option<usize> = None;
-        for at in 0..bytes.len() {
-            if bytes[at] != b'\'' {
-                continue;
-            }
+        for at in memchr::memchr_iter(b'\'', bytes) {
             let is_alphanumeric = |index: Option<usize>| {
                 index.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_alphanumeric)
             };

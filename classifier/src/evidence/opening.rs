@@ -16,31 +16,35 @@ pub(super) struct Openings {
     pub(super) phrases: Beginnings,
     pub(super) short_statements: Beginnings,
     pub(super) harmless: Beginnings,
-    pub(super) endings: Vec<String>,
+    pub(super) endings: Endings,
     pub(super) none_given: Vec<String>,
     /// One automaton for the words inside a sentence.
     pub(super) inside: Option<AhoCorasick>,
     pub(super) worked: Option<AhoCorasick>,
 }
 
-/// Beginnings of texts, indexed by their first byte, so that only a few are compared.
+/// Texts, indexed by two bytes of them, so that only a few are compared.
+type TextsByBytes = HashMap<[u8; 2], Vec<String>, foldhash::fast::FixedState>;
+
+/// Beginnings of texts, indexed by their first two bytes. None is shorter.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Beginnings(HashMap<u8, Vec<String>, foldhash::fast::FixedState>);
+pub(super) struct Beginnings(TextsByBytes);
 
 impl Beginnings {
     pub(super) fn new(texts: Vec<String>) -> Self {
-        let mut by_first: HashMap<u8, Vec<String>, foldhash::fast::FixedState> = HashMap::default();
+        let mut by_first = TextsByBytes::default();
         for text in texts {
-            if let Some(&first) = text.as_bytes().first() {
+            if let Some(&first) = text.as_bytes().first_chunk() {
                 by_first.entry(first).or_default().push(text);
             }
         }
         Self(by_first)
     }
 
-    /// Returns the beginnings that start with the first byte of a line.
+    /// Returns the beginnings that start with the first two bytes of a line.
     fn candidates(&self, line: &str) -> impl Iterator<Item = &str> {
-        line.as_bytes().first().and_then(|first| self.0.get(first)).into_iter().flatten().map(String::as_str)
+        let first = line.as_bytes().first_chunk();
+        first.and_then(|first| self.0.get(first)).into_iter().flatten().map(String::as_str)
     }
 
     /// Returns true if one of them begins the line, as whole words.
@@ -52,6 +56,29 @@ impl Beginnings {
                 !ends_in_word || !rest.starts_with(char::is_alphanumeric)
             }),
         })
+    }
+}
+
+/// Endings of texts, indexed by their last two bytes. None is shorter.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Endings(TextsByBytes);
+
+impl Endings {
+    pub(super) fn new(texts: Vec<String>) -> Self {
+        let mut by_last = TextsByBytes::default();
+        for text in texts {
+            if let Some(&last) = text.as_bytes().last_chunk() {
+                by_last.entry(last).or_default().push(text);
+            }
+        }
+        Self(by_last)
+    }
+
+    /// Returns those with which a text ends.
+    fn of<'s>(&'s self, text: &'s str) -> impl Iterator<Item = &'s str> {
+        let last = text.as_bytes().last_chunk();
+        let candidates = last.and_then(|last| self.0.get(last)).into_iter().flatten().map(String::as_str);
+        candidates.filter(|ending| text.ends_with(ending))
     }
 }
 
@@ -148,14 +175,20 @@ impl Openings {
             return false;
         }
         let sentence = line.split(". ").next().unwrap_or_default();
-        let has_cause = line.contains(GOES_ON);
+        let before_cause =
+            || line.match_indices(GOES_ON).map(|(at, _)| &line[..at]).flat_map(|head| self.endings.of(head));
         self.inside.as_ref().is_some_and(|words| words.is_match(sentence))
-            || self
-                .endings
-                .iter()
-                .any(|ending| ends_in(line, ending) || has_cause && ends_before_cause(line, ending))
+            || self.endings.of(ended(line)).any(|ending| ends_in(line, ending))
+            || before_cause().any(|ending| ends_before_cause(line, ending))
             || line.starts_with("no ") && self.none_given.iter().any(|ending| ends_in_words(line, ending))
     }
+}
+
+/// Splits a line at its first colon that a space follows, as `split_once(": ")` does, which prepares for any needle.
+fn split_at_colon(line: &str) -> Option<(&str, &str)> {
+    let bytes = line.as_bytes();
+    let at = memchr::memchr_iter(b':', bytes).find(|at| bytes.get(at + 1) == Some(&b' '))?;
+    Some((&line[..at], &line[at + 2..]))
 }
 
 /// Removes the punctuation at the end of a line.
@@ -211,7 +244,7 @@ fn ends_before_cause(line: &str, ending: &str) -> bool {
 /// `Query error: ...`.
 fn names_an_error(line: &str) -> bool {
     const MAX_WORDS: usize = 5;
-    line.split_once(": ").is_some_and(|(name, rest)| {
+    split_at_colon(line).is_some_and(|(name, rest)| {
         let ends = [" error", " exception", " failure"].iter().any(|ending| name.ends_with(ending));
         ends && !rest.is_empty()
             && name.split(' ').count() <= MAX_WORDS
@@ -225,7 +258,7 @@ fn opens_with_attempt(line: &str) -> bool {
     const MAX_WORDS: usize = 8;
     const TOPICS: [&str; 8] =
         ["handling", "logging", "reporting", "tracking", "monitoring", "testing", "budgeting", "messaging"];
-    let attempt = line.strip_prefix("error ").and_then(|rest| rest.split_once(": "));
+    let attempt = line.strip_prefix("error ").and_then(split_at_colon);
     attempt.is_some_and(|(attempt, cause)| {
         let verb = attempt.split(' ').next().unwrap_or_default();
         let is_topic = TOPICS.contains(&verb) && attempt == verb;
@@ -291,7 +324,7 @@ fn is_plural(line: &str) -> bool {
 
 /// Returns true for a word and a count, as in `Failed: 2, passed: 40`, unless the number is a status.
 fn is_count(line: &str) -> bool {
-    let Some((name, rest)) = line.split_once(": ") else { return false };
+    let Some((name, rest)) = split_at_colon(line) else { return false };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_status = digits == 3 && rest.starts_with(['4', '5']);
     let ends = rest[digits..].chars().next().is_none_or(|c| matches!(c, ',' | ' ' | '%' | ';' | '.'));
@@ -371,5 +404,11 @@ fn has_levels(text: &str) -> bool {
         "INFO", "WARN", "ERROR", "DEBUG", "[INFO", "[WARN", "[ERROR", "[DEBUG", "[info", "[warn", "[error",
         "level=",
     ];
-    text.lines().take(4).filter(|line| LEVELS.iter().any(|level| line.starts_with(level))).count() >= 2
+    let may_begin =
+        |line: &str| matches!(line.as_bytes().first(), Some(b'I' | b'W' | b'E' | b'D' | b'[' | b'l'));
+    text.lines()
+        .take(4)
+        .filter(|line| may_begin(line) && LEVELS.iter().any(|level| line.starts_with(level)))
+        .count()
+        >= 2
 }

@@ -2,6 +2,9 @@
 //!
 //! A number by itself has no meaning: `404 rows` is a count. The text beside it decides.
 
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
 /// Finds the first HTTP status of a failure in a normalized text.
 pub(super) fn http_status(text: &str) -> Option<(u16, usize)> {
     let bytes = text.as_bytes();
@@ -157,8 +160,12 @@ pub(super) fn reason_phrases(status: u16) -> &'static [&'static str] {
 /// Finds an SQLSTATE in a normalized text: `sqlstate 42501`, `error: 42p01:`, `code: '23505'`.
 pub(super) fn sqlstate(text: &str) -> Option<&str> {
     const LEADS: [&str; 4] = ["sqlstate", "sql state", "error:", "code"];
-    LEADS.iter().find_map(|lead| {
-        let (_, rest) = text.split_once(lead)?;
+    static FINDERS: LazyLock<[Finder<'_>; 4]> = LazyLock::new(|| LEADS.map(Finder::new));
+    if text.bytes().filter(u8::is_ascii_digit).count() < 2 {
+        return None;
+    }
+    LEADS.iter().zip(&*FINDERS).find_map(|(lead, finder)| {
+        let rest = &text[finder.find(text.as_bytes())? + lead.len()..];
         let rest = rest.trim_start_matches([' ', ':', '[', '(', '=', '\'', '"']);
         let state = rest.get(..5)?;
         let ends = rest[5..].chars().next().is_none_or(|c| !c.is_alphanumeric());

@@ -83,5 +83,14 @@ proptest::proptest! {
     }
 }
 
-static REGISTRY: std::sync::LazyLock<Option<Registry>> =
-    std::sync::LazyLock::new(|| Registry::builtin().ok());
+static REGISTRY: LazyLock<Option<Registry>> = LazyLock::new(|| Registry::builtin().ok());
+
+proptest::proptest! {
+    /// Texts without URLs and paths have the same form whether they are copied in runs or character by character.
+    #[test]
+    fn runs_of_plain_characters_are_normalized_like_single_ones(
+        text in r#"([a-zA-Z0-9 éÉ_*.,;!?'"`(){}<>=+|^%$#@&\n\t\[\]-]|  |aB|ABc){0,60}"#
+    ) {
+        proptest::prop_assert_eq!(Normalized::of_text(&text).text, Normalized::of_pattern(&text));
+    }
+}

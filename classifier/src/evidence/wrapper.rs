@@ -298,8 +298,13 @@ pub(super) fn trailing_name(text: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// Removes a prefix, ignoring case.
+/// Removes a prefix, ignoring case. Nearly all prefixes differ in the first byte, so that is compared first.
+#[inline]
 pub(super) fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    const CASE: u8 = 0x20;
+    if text.as_bytes().first()? | CASE != prefix.as_bytes().first()? | CASE {
+        return None;
+    }
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }

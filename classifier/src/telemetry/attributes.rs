@@ -224,12 +224,11 @@ impl<'a> IndexedAttributes<'a> {
     }
 
     fn set_field(&mut self, attribute: &'a Attribute<'a>, field: ContextField, rank: u8, ranks: &mut Ranks) {
-        let to_scalar = to_scalar(&attribute.value);
-        let is_usable = match field {
-            ContextField::HttpStatus => context::http_status(to_scalar.as_json()).is_some(),
+        let is_usable = || match field {
+            ContextField::HttpStatus => context::http_status(to_scalar(&attribute.value).as_json()).is_some(),
             _ => is_name(&attribute.value),
         };
-        if is_usable && rank < ranks.fields[field as usize] {
+        if rank < ranks.fields[field as usize] && is_usable() {
             ranks.fields[field as usize] = rank;
             self.fields[field as usize] = Some(attribute);
         }
@@ -336,7 +335,8 @@ fn is_usable(key: AttributeKey, value: &Value<'_>) -> bool {
 
 fn is_name(value: &Value<'_>) -> bool {
     match value {
-        Value::Text(text) => !text.trim_ascii().is_empty(),
+        // The first byte decides nearly always.
+        Value::Text(text) => text.bytes().any(|byte| !byte.is_ascii_whitespace()),
         Value::Int(_) => true,
         Value::Double(number) => exact_integer(*number).is_some(),
         _ => false,

@@ -14,6 +14,8 @@ const TOOL_CALL_METHOD: &str = "tools/call";
 pub(super) const METHOD_NAME: &str = "mcp.method.name";
 /// The attribute that names the entity of an `openllmetry` span.
 pub(super) const ENTITY_NAME: &str = "traceloop.entity.name";
+/// The attribute in which `openllmetry` states the role of a span.
+const ENTITY_ROLE: &str = "traceloop.span.kind";
 /// The attribute with the id of an MCP request, on spans of any transport.
 const MCP_REQUEST_ID: &str = "mcp.request.id";
 /// The suffix of workflow names that denote an MCP server rather than an agent.
@@ -84,18 +86,25 @@ impl<'a> IndexedAttributes<'a> {
         }
     }
 
-    /// Returns the side of the call that the span reports. `openllmetry` marks all its spans as internal;
-    /// those of a server name the server as their workflow.
+    /// Returns the side of the call that the span reports. `openllmetry` marks all its spans as internal; those of a
+    /// server name the server as their workflow, are the server, or hold the response that it writes.
     pub(crate) fn side(&self, kind: SpanKind) -> SpanKind {
-        let is_unsaid = matches!(kind, SpanKind::Internal | SpanKind::Unspecified);
-        let is_entity =
-            self.get(AttributeKey::SpanRole).is_some_and(|role| role.key == "traceloop.span.kind");
-        if !is_unsaid || !is_entity || self.role() != Some(SpanRole::Tool) {
+        if !matches!(kind, SpanKind::Internal | SpanKind::Unspecified) {
             return kind;
         }
-        let workflow = self.text(AttributeKey::WorkflowName);
-        let is_server = workflow.is_some_and(|name| name.ends_with(SERVER_WORKFLOW_SUFFIX));
-        if is_server { SpanKind::Server } else { SpanKind::Client }
+        let Some(role) = self.get(AttributeKey::SpanRole) else {
+            let writes_response = self.get(AttributeKey::ResponseValue).is_some();
+            return if writes_response { SpanKind::Server } else { kind };
+        };
+        match self.role() {
+            Some(SpanRole::Tool) if role.key == ENTITY_ROLE => {
+                let workflow = self.text(AttributeKey::WorkflowName);
+                let is_server = workflow.is_some_and(|name| name.ends_with(SERVER_WORKFLOW_SUFFIX));
+                if is_server { SpanKind::Server } else { SpanKind::Client }
+            }
+            Some(SpanRole::Transport) => SpanKind::Server,
+            _ => kind,
+        }
     }
 
     /// Reports whether a server uses the span to delegate a call inside itself.

@@ -156,6 +156,7 @@ pub(super) struct TrafficColumns<'b> {
     pub(super) outcome: DictionaryColumn<'b>,
     pub(super) span_kind: DictionaryColumn<'b>,
     pub(super) calls: &'b PrimitiveArray<Int64Type>,
+    pub(super) failures: &'b PrimitiveArray<Int64Type>,
     pub(super) unverified: &'b PrimitiveArray<Int64Type>,
     pub(super) timed: &'b PrimitiveArray<Int64Type>,
     pub(super) duration_sum: &'b PrimitiveArray<Int64Type>,
@@ -173,6 +174,7 @@ impl<'b> TrafficColumns<'b> {
             outcome: names("outcome")?,
             span_kind: names("span_kind")?,
             calls: numbers("calls")?,
+            failures: numbers("failures")?,
             unverified: numbers("unverified_calls")?,
             timed: numbers("timed_calls")?,
             duration_sum: numbers("duration_sum_us")?,
@@ -201,6 +203,7 @@ impl<'b> TrafficColumns<'b> {
             outcome: variant(Outcome::ALL, self.outcome.key(row))?,
             is_caller: matches!(&*self.span_kind.text_at(row), "client" | "producer" | "internal"),
             count: number(self.calls),
+            late_failures: number(self.failures).saturating_sub(number(self.calls)),
             unverified: number(self.unverified),
             durations,
         })

@@ -58,6 +58,8 @@ pub(super) struct CallCounts {
     /// True if the calls were reported by the caller.
     pub(super) is_caller: bool,
     pub(super) count: u64,
+    /// The number of failures of calls that an earlier summary counted as successes.
+    pub(super) late_failures: u64,
     /// The number of these calls that are taken for successes although the content of their reply was not captured.
     pub(super) unverified: u64,
     pub(super) durations: Durations,
@@ -66,6 +68,7 @@ pub(super) struct CallCounts {
 impl CallCounts {
     fn add(&mut self, other: &Self) {
         self.count += other.count;
+        self.late_failures += other.late_failures;
         self.unverified += other.unverified;
         self.durations.add(&other.durations);
     }

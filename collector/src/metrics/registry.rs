@@ -153,6 +153,17 @@ const fn distributable_series(limits: &Limits) -> usize {
 
 const _: () = assert!(SeriesLimits::DEFAULT.max_series() + HEALTH_SERIES <= Limits::DEFAULT.series);
 
+/// Returns the number of successes to count, after those that make up for calls that turned out to have failed.
+fn pay_back(withheld: &mut HashMap<Box<str>, u64>, service: &str, count: u64) -> u64 {
+    let Some(owed) = withheld.get_mut(service) else { return count };
+    let paid = count.min(*owed);
+    *owed -= paid;
+    if *owed == 0 {
+        withheld.remove(service);
+    }
+    count - paid
+}
+
 /// The metrics of services since the start of the server.
 #[derive(Debug)]
 pub(super) struct MetricRegistry {
@@ -165,6 +176,9 @@ pub(super) struct MetricRegistry {
     alerting_codes: Vec<(Dialect, Category, EventKind, Box<str>)>,
     /// The time at which a server last reported calls of an operation.
     server_reports: HashMap<Box<str>, i64>,
+    /// The calls of each service that were counted as successes and turned out to have failed. A counter cannot go back,
+    /// so as many of the next successes are not counted.
+    withheld: HashMap<Box<str>, u64>,
     pub(super) groups: GroupTracker,
     quotas: QuotaGauges,
     events: Family<u64>,
@@ -198,6 +212,7 @@ impl MetricRegistry {
             services: HashMap::new(),
             alerting_codes: alerting_codes(registry),
             server_reports: HashMap::new(),
+            withheld: HashMap::new(),
             groups: GroupTracker::new(),
             quotas: QuotaGauges::new(series_limits.quotas),
             events: Family::new(&names::EVENTS, series_limits.events),
@@ -224,10 +239,16 @@ impl MetricRegistry {
         for events in &summary.events {
             self.add_events(events);
         }
-        // Reports of servers come first, so that reports of their callers are recognized as the same calls.
+        // Reports of servers come first, so that reports of their callers are recognized as the same calls; and failures
+        // of earlier calls before successes, which make up for them.
         for is_caller in [false, true] {
-            for calls in summary.calls.iter().filter(|calls| calls.is_caller == is_caller) {
-                self.add_calls(calls, summary.arrival);
+            for is_ok in [false, true] {
+                let is_next = |calls: &&CallCounts| {
+                    calls.is_caller == is_caller && (calls.outcome == Outcome::Ok) == is_ok
+                };
+                for calls in summary.calls.iter().filter(is_next) {
+                    self.add_calls(calls, summary.arrival);
+                }
             }
         }
         for (service, finding, count) in &summary.findings {
@@ -299,7 +320,12 @@ impl MetricRegistry {
             Outcome::Failed => "failed",
             Outcome::Hidden => "hidden",
         };
-        *self.requests.get_or_insert(&[service, outcome]) += calls.count;
+        let count =
+            if outcome == "ok" { pay_back(&mut self.withheld, service, calls.count) } else { calls.count };
+        if calls.late_failures > 0 {
+            *self.withheld.entry(service.into()).or_default() += calls.late_failures;
+        }
+        *self.requests.get_or_insert(&[service, outcome]) += count + calls.late_failures;
         *self.unverified.get_or_insert(&[service]) += calls.unverified;
         if calls.outcome != Outcome::Pending {
             self.captures.add(service, calls.count, calls.unverified);

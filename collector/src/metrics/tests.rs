@@ -35,6 +35,7 @@ fn calls(service: &str, is_caller: bool, count: u64) -> CallCounts {
         outcome: Outcome::Ok,
         is_caller,
         count,
+        late_failures: 0,
         unverified: 0,
         durations: Durations { count, sum_us: 2_000 * count, bucket_counts: [count; 14] },
     }
@@ -189,6 +190,29 @@ fn a_probe_is_no_incident() {
     assert_eq!(lines(&registry, "faultline_category_events_total"), [line("_unknown"), line("caller")]);
     let code = "faultline_events_total{service=\"crm\",category=\"NOT_FOUND\",code=\"NOT_FOUND_OPERATION\",kind=\"error\",dialect=\"jsonrpc\"} 3";
     assert_eq!(lines(&registry, "faultline_events_total"), [code]);
+}
+
+/// A counter cannot go back: the next success makes up for the one that turned out to be a failure.
+#[test]
+fn a_success_that_turned_out_to_be_a_failure_counts_once() {
+    let mut registry = registry();
+    let failed = |late_failures| CallCounts {
+        outcome: Outcome::Failed,
+        late_failures,
+        durations: Durations::default(),
+        ..calls("crm", false, 0)
+    };
+    let mut add = |counts| {
+        registry.add(&BatchSummary { calls: counts, ..BatchSummary::default() });
+        lines(&registry, "faultline_requests_total")
+    };
+    let line = |outcome: &str, count: u64| {
+        format!("faultline_requests_total{{service=\"crm\",outcome=\"{outcome}\"}} {count}")
+    };
+    assert_eq!(add(vec![calls("crm", false, 2)]), [line("ok", 2)]);
+    assert_eq!(add(vec![failed(1)]), [line("failed", 1), line("ok", 2)]);
+    assert_eq!(add(vec![calls("crm", false, 3)]), [line("failed", 1), line("ok", 4)]);
+    assert_eq!(add(vec![calls("crm", false, 2), failed(2)]), [line("failed", 3), line("ok", 4)]);
 }
 
 #[test]

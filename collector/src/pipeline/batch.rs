@@ -74,10 +74,10 @@ pub(super) struct Batch {
     pub(super) rows: Rows,
     /// The approximate size of the rows in memory, in bytes.
     pub(super) bytes: usize,
-    /// Identities that these rows added to the dedup window.
+    /// Identities that these rows added to the dedup window, except for those of calls.
     pub(super) identities: Vec<u128>,
-    /// Identities of counted calls, which must still be recognized after a restart.
-    pub(super) counted_calls: Vec<u64>,
+    /// Identities of counted calls, which were added to the dedup window and must still be recognized after a restart.
+    counted_calls: Vec<u64>,
     /// The states of cumulative series before points of this batch were added.
     pub(super) series_states: Vec<PreviousState>,
     /// Calls that were reported or counted by this batch.
@@ -97,6 +97,13 @@ impl Batch {
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.epoch_guard.get_or_insert_with(|| shared.inflight_epochs.begin(|| shared.wal.epoch()));
         self.coalescer.begin();
+    }
+
+    /// Adds the identity of a call that was counted and added to the dedup window.
+    pub(super) fn add_counted_call(&mut self, identity: u64) {
+        self.counted_calls.push(identity);
+        // The identity is in memory once as it is, and once as it is encoded.
+        self.bytes += 2 * size_of::<u64>();
     }
 
     pub(super) fn mark(&self) -> BatchMark {
@@ -148,17 +155,20 @@ impl Batch {
         let mut taken = std::mem::take(self);
         shared.dedup.remove_all(&taken.identities[mark.identities..]);
         taken.identities.truncate(mark.identities);
+        shared.dedup.remove_calls(&taken.counted_calls[mark.counted_calls..]);
+        taken.counted_calls.truncate(mark.counted_calls);
         shared.call_series.restore(&taken.series_states[mark.series_states..]);
         taken.series_states.truncate(mark.series_states);
         shared.call_reports.forget(&taken.reported_calls[mark.reported_calls..]);
         taken.reported_calls.truncate(mark.reported_calls);
         let (coalesced, spent) = taken.coalescer.finish(mark.coalescer, &mut taken.rows.events);
-        let calls = &taken.counted_calls[..mark.counted_calls];
-        let record = taken.rows.encode(mark, &coalesced, calls, encoder, shared.now());
+        let calls = taken.counted_calls;
+        let record = taken.rows.encode(mark, &coalesced, &calls, encoder, shared.now());
         let (identities, pending, epoch_guard) = (taken.identities, taken.pending, taken.epoch_guard);
-        let undo = Undo { series_states: taken.series_states, reported_calls: taken.reported_calls };
+        let Self { series_states, reported_calls, .. } = taken;
+        let undo = Undo { identities, counted_calls: calls, series_states, reported_calls };
         let (shared, summary) = (Arc::clone(shared), BatchSummary::default());
-        let mut commit = PendingCommit { shared, identities, undo, spent, pending, epoch_guard, summary };
+        let mut commit = PendingCommit { shared, undo, spent, pending, epoch_guard, summary };
         match record {
             Ok((record, summary)) => {
                 commit.summary = summary;
@@ -173,13 +183,13 @@ impl Batch {
 
     /// Abandons a batch whose builders may be inconsistent, and rejects its requests.
     pub(super) fn abort(self, shared: &Arc<Shared>, rejection: &Rejection) {
-        let Self { identities, series_states, reported_calls, .. } = self;
-        let undo = Undo { series_states, reported_calls };
+        let Self { identities, counted_calls, series_states, reported_calls, .. } = self;
+        let undo = Undo { identities, counted_calls, series_states, reported_calls };
         let Self { coalescer, mut rows, pending, epoch_guard, .. } = self;
         let (shared, summary) = (Arc::clone(shared), BatchSummary::default());
         let mark = coalescer.mark();
         let (_, spent) = coalescer.finish(mark, &mut rows.events);
-        PendingCommit { shared, identities, undo, spent, pending, epoch_guard, summary }.reject(rejection);
+        PendingCommit { shared, undo, spent, pending, epoch_guard, summary }.reject(rejection);
     }
 
     /// Reports whether the batch depends on another one that may fail without the WAL failing this one too.
@@ -234,6 +244,8 @@ impl Rows {
 
 /// State changes of a batch that are reverted if it cannot be stored.
 struct Undo {
+    identities: Vec<u128>,
+    counted_calls: Vec<u64>,
     series_states: Vec<PreviousState>,
     reported_calls: Vec<CallRef>,
 }
@@ -241,7 +253,6 @@ struct Undo {
 /// The responses that wait for the outcome of one record.
 pub(super) struct PendingCommit {
     shared: Arc<Shared>,
-    identities: Vec<u128>,
     undo: Undo,
     /// Budget tokens, which are returned if nothing is stored.
     spent: SpentTokens,
@@ -296,7 +307,8 @@ impl PendingCommit {
 
     /// Rejects all requests of the batch: nothing of it is stored.
     pub(super) fn reject(self, rejection: &Rejection) {
-        self.shared.dedup.remove_all(&self.identities);
+        self.shared.dedup.remove_all(&self.undo.identities);
+        self.shared.dedup.remove_calls(&self.undo.counted_calls);
         self.shared.call_series.restore(&self.undo.series_states);
         self.shared.call_reports.forget(&self.undo.reported_calls);
         self.spent.give_back();

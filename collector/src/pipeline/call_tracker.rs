@@ -7,15 +7,25 @@
 //!
 //! The first report of a failure is its primary event. A later one is stored as its duplicate, or supersedes it if it
 //! is more informative. A report that belongs to no known trace, such as that of a stream that writes replies, is a
-//! duplicate of the newest failure of its service with the same message, once.
+//! duplicate of the newest failure of its service with the same message, once. The reports of both sides of a call whose
+//! traces are not linked are matched by `twins`. `sides` decides the outcome of a call that its sides see differently.
 //!
 //! Invariants: memory is bounded, and what is forgotten is counted anew; two failed calls are merged into one failure
-//! only if their spans are linked; state of a batch that could not be stored is removed ([`CallTracker::forget`]).
+//! only if their spans are linked, or cannot be and agree in everything else; state of a batch that could not be stored
+//! is removed ([`CallTracker::forget`]).
 
+mod sides;
+mod twins;
+
+use self::sides::Sides;
+use self::twins::{LinkedCallers, Sightings};
 use hashbrown::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+pub(super) use self::sides::{CallReport, Correction, Corrections, Counting, Side, TrafficPosition};
+pub(super) use self::twins::Sighting;
 
 /// The number of shards; with sixteen, workers rarely contend for one.
 const SHARDS: usize = 16;
@@ -38,6 +48,8 @@ pub(super) struct SpanFacts<'a> {
     pub(super) operation: Option<&'a str>,
     /// A hash of the service, side and name, which is equal for spans of the same layer.
     pub(super) layer: u64,
+    /// The side of the call that the span reports.
+    pub(super) side: Side,
 }
 
 /// A reference to a call: the key of its trace, which selects the shard, and its own key.
@@ -85,8 +97,7 @@ struct Node {
 #[derive(Debug, Clone)]
 struct Call<T> {
     layers: [u64; MAX_LAYERS],
-    /// The spans that counted the call: on the answering side, and on the calling side.
-    counted_by: [u64; 2],
+    sides: Sides,
     report: Option<Report<T>>,
     /// The number of reports by the same reporter that are failures of their own.
     own_reports: u32,
@@ -94,17 +105,38 @@ struct Call<T> {
     taken_for_another: Option<u128>,
     /// The call that this one was merged into; zero if there is none.
     alias: u64,
+    /// True if a span of the answering side has no parent, so that the trace does not include the caller.
+    is_rooted: bool,
+    /// The call of another trace that keeps the reports of this one, which are those of its other side.
+    twin: Option<CallRef>,
+    /// True if this call keeps the reports of a call of another trace.
+    has_twin: bool,
+}
+
+impl<T> Call<T> {
+    /// Keeps the better one of two first reports of the same failure, and remembers to take the other one back.
+    fn keep_better(&mut self, other: Option<Report<T>>) {
+        let (best, other) = match (other, self.report.take()) {
+            (Some(other), Some(own)) if other.score > own.score => (Some(other), Some(own.event_id)),
+            (Some(other), Some(own)) => (Some(own), Some(other.event_id)),
+            (other, own) => (other.or(own), None),
+        };
+        (self.report, self.taken_for_another) = (best, other.or(self.taken_for_another));
+    }
 }
 
 impl<T> Default for Call<T> {
     fn default() -> Self {
         Self {
             layers: [0; MAX_LAYERS],
-            counted_by: [0; 2],
+            sides: Sides::default(),
             report: None,
             own_reports: 0,
             taken_for_another: None,
             alias: 0,
+            is_rooted: false,
+            twin: None,
+            has_twin: false,
         }
     }
 }
@@ -113,6 +145,8 @@ impl<T> Default for Call<T> {
 pub(super) struct CallTracker<T> {
     window_us: i64,
     shards: [Mutex<Shard<T>>; SHARDS],
+    sightings: Mutex<Sightings>,
+    linked_callers: RwLock<LinkedCallers>,
 }
 
 struct Shard<T> {
@@ -121,18 +155,36 @@ struct Shard<T> {
     old: Known<T>,
 }
 
+/// A map whose keys are hashes already, so a fast hasher is enough.
+type Keyed<V> = HashMap<u64, V, foldhash::fast::RandomState>;
+
 struct Known<T> {
-    nodes: HashMap<u64, Node>,
-    calls: HashMap<u64, Call<T>>,
+    nodes: Keyed<Node>,
+    calls: Keyed<Call<T>>,
     /// The newest failure for each service and message, for reports without a known trace.
-    words: HashMap<u64, u128>,
+    words: Keyed<u128>,
     /// The number of reports with kept data.
     kept: usize,
 }
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
-        Self { nodes: HashMap::new(), calls: HashMap::new(), words: HashMap::new(), kept: 0 }
+        Self { nodes: Keyed::default(), calls: Keyed::default(), words: Keyed::default(), kept: 0 }
+    }
+}
+
+impl<T> Known<T> {
+    /// Forgets everything. The memory is kept for the next generation, unless this one hardly used it.
+    fn clear(&mut self) {
+        if self.nodes.len() < self.nodes.capacity() / 4 {
+            *self = Self::default();
+            return;
+        }
+        let Self { nodes, calls, words, kept } = self;
+        nodes.clear();
+        calls.clear();
+        words.clear();
+        *kept = 0;
     }
 }
 
@@ -147,7 +199,8 @@ impl<T: Clone> Shard<T> {
     fn turn(&mut self, window_us: i64, now: i64) {
         if now.saturating_sub(self.started_at) > window_us || self.young.nodes.len() >= SPANS_PER_SHARD {
             self.started_at = now;
-            self.old = std::mem::take(&mut self.young);
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
         }
     }
 
@@ -192,15 +245,11 @@ impl<T: Clone> Shard<T> {
         for (free, layer) in free.zip(lower.layers.iter().filter(|layer| **layer != 0)) {
             *free = *layer;
         }
-        for (mine, theirs) in upper.counted_by.iter_mut().zip(lower.counted_by) {
-            *mine = if *mine == 0 { theirs } else { *mine };
-        }
-        let (best, other) = match (lower.report, upper.report.take()) {
-            (Some(lower), Some(upper)) if lower.score > upper.score => (Some(lower), Some(upper.event_id)),
-            (Some(lower), Some(upper)) => (Some(upper), Some(lower.event_id)),
-            (lower, upper) => (lower.or(upper), None),
-        };
-        (upper.report, upper.taken_for_another) = (best, other.or(upper.taken_for_another));
+        upper.sides.unite(&lower.sides);
+        upper.is_rooted |= lower.is_rooted;
+        upper.has_twin |= lower.has_twin;
+        upper.twin = upper.twin.or(lower.twin);
+        upper.keep_better(lower.report);
         upper.own_reports = upper.own_reports.max(lower.own_reports);
         self.young.calls.insert(below, Call { alias: above, ..Call::default() });
     }
@@ -263,19 +312,23 @@ impl<T: Clone> CallTracker<T> {
         Self {
             window_us: i64::try_from(window.as_micros()).unwrap_or(i64::MAX),
             shards: std::array::from_fn(|_| Mutex::default()),
+            sightings: Mutex::default(),
+            linked_callers: RwLock::default(),
         }
     }
 
-    /// Returns the call that a span is a part of.
-    pub(super) fn place(&self, facts: &SpanFacts<'_>, now: i64) -> CallRef {
+    /// Returns the call that a span is a part of, and what turns out to be wrong about traffic that was counted.
+    pub(super) fn place(&self, facts: &SpanFacts<'_>, now: i64) -> (CallRef, Corrections) {
         let trace = xxh3_64(&facts.trace_id);
         let key = |span: &[u8; 8]| span_key(trace, span);
         let operation = facts.operation.map_or(0, |operation| xxh3_64(operation.as_bytes()).max(1));
         let mut shard = self.shard(trace);
         shard.turn(self.window_us, now);
         let parent = facts.parent_span_id.as_ref().map(key);
-        let call = shard.place(key(&facts.span_id), parent, operation, facts.layer.max(1));
-        CallRef { trace, call }
+        let key = shard.place(key(&facts.span_id), parent, operation, facts.layer.max(1));
+        let call = shard.call(key);
+        call.is_rooted |= parent.is_none() && facts.side == Side::Answering;
+        (CallRef { trace, call: key }, call.sides.settle())
     }
 
     /// Returns the call of the span of a log record, or `None` if that span was not seen yet.
@@ -296,18 +349,22 @@ impl<T: Clone> CallTracker<T> {
         CallRef { trace, call }
     }
 
-    /// Reports whether a span counts its call: it is the first span on its side to do so, or has counted it before.
-    pub(super) fn counts(&self, call: CallRef, span: u64, is_caller: bool) -> bool {
-        let mut shard = self.shard(call.trace);
-        let counted_by = &mut shard.call(call.call).counted_by[usize::from(is_caller)];
-        if *counted_by == 0 {
-            *counted_by = span;
+    /// Decides how a span counts in traffic, given what is known about its call.
+    pub(super) fn count(&self, call: CallRef, span: u64, counted: &CallReport) -> Counting {
+        let (counting, linked_caller) = {
+            let mut shard = self.shard(call.trace);
+            let sides = &mut shard.call(call.call).sides;
+            (sides.count(span, counted), sides.linked_caller())
+        };
+        if let Some(caller) = linked_caller {
+            self.remember_linked(caller);
         }
-        *counted_by == span
+        counting
     }
 
     /// Judges a report of a failure, and keeps it if it is the best so far.
     pub(super) fn report(&self, call: CallRef, mut report: Report<T>) -> Verdict {
+        let call = self.follow(call);
         let mut shard = self.shard(call.trace);
         shard.young.kept += usize::from(report.kept.is_some());
         if shard.young.kept > KEPT_PER_SHARD {
@@ -327,11 +384,12 @@ impl<T: Clone> CallTracker<T> {
             return Verdict::First;
         }
         let earlier_id = earlier.event_id;
+        // A report can replace one event only, so one that takes another back is never shown itself.
+        if let Some(other) = known.taken_for_another.take() {
+            return Verdict::DuplicateOfTwo(earlier_id, other);
+        }
         if known.own_reports > 1 || report.score <= earlier.score {
-            return match known.taken_for_another.take() {
-                Some(other) => Verdict::DuplicateOfTwo(earlier_id, other),
-                None => Verdict::Duplicate(earlier_id),
-            };
+            return Verdict::Duplicate(earlier_id);
         }
         known.own_reports = 0;
         known.report = Some(report);
@@ -340,6 +398,7 @@ impl<T: Clone> CallTracker<T> {
 
     /// Returns the best report of a call so far.
     pub(super) fn best_report(&self, call: CallRef) -> Option<Report<T>> {
+        let call = self.follow(call);
         self.shard(call.trace).call(call.call).report.clone()
     }
 

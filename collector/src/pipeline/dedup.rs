@@ -32,6 +32,19 @@ struct Generations {
     old: Identities,
 }
 
+impl Generations {
+    /// Drops the older generation, and begins a new one in its memory, unless it hardly used that.
+    fn turn(&mut self, now: i64) {
+        self.started_at = now;
+        std::mem::swap(&mut self.old, &mut self.young);
+        if self.young.len() < self.young.capacity() / 4 {
+            self.young = Identities::default();
+        } else {
+            self.young.clear();
+        }
+    }
+}
+
 impl DedupWindow {
     /// Creates a window that remembers identities for at least `window`, and at most `capacity` in each generation.
     pub(super) fn new(window: Duration, capacity: usize) -> Self {
@@ -52,8 +65,7 @@ impl DedupWindow {
     pub(super) fn insert(&self, identity: u128, now: i64) -> bool {
         let mut shard = self.shard(identity).lock().unwrap_or_else(PoisonError::into_inner);
         if now - shard.started_at > self.window_us || shard.young.len() >= self.capacity {
-            shard.started_at = now;
-            shard.old = std::mem::take(&mut shard.young);
+            shard.turn(now);
         }
         !shard.old.contains(&identity) && shard.young.insert(identity)
     }
@@ -65,6 +77,11 @@ impl DedupWindow {
             shard.young.remove(identity);
             shard.old.remove(identity);
         }
+    }
+
+    /// Forgets identities of calls whose batch could not be stored.
+    pub(super) fn remove_calls(&self, identities: &[u64]) {
+        identities.iter().for_each(|identity| self.remove_all(&[u128::from(*identity)]));
     }
 
     fn shard(&self, identity: u128) -> &Mutex<Generations> {

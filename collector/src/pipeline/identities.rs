@@ -13,23 +13,31 @@ pub(super) struct SpanIds {
     pub(super) parent_span_id: Option<[u8; 8]>,
     /// A hash of the service and the name of the span.
     pub(super) layer: u64,
+    /// A hash of the service.
+    pub(super) service: u64,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
 }
 
 impl SpanIds {
     pub(super) fn of_span(span: &Span<'_>, resource: &Resource<'_>) -> Option<Self> {
         let service = resource.attributes.iter().find(|attribute| attribute.key == "service.name");
         let service = service.and_then(|service| service.value.as_text()).unwrap_or_default();
+        let service = xxh3_64(service.as_bytes());
         Some(Self {
             trace_id: span.trace_id?,
             span_id: span.span_id?,
             parent_span_id: span.parent_span_id,
-            layer: xxh3_64_with_seed(span.name.as_bytes(), xxh3_64(service.as_bytes())),
+            layer: xxh3_64_with_seed(span.name.as_bytes(), service),
+            service,
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
         })
     }
 
     pub(super) fn of_log(record: &LogRecord<'_>) -> Option<Self> {
         let (trace_id, span_id) = record.trace_id.zip(record.span_id)?;
-        Some(Self { trace_id, span_id, parent_span_id: None, layer: 0 })
+        Some(Self { trace_id, span_id, parent_span_id: None, layer: 0, service: 0, start_ns: 0, end_ns: 0 })
     }
 }
 

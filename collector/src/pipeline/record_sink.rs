@@ -1,12 +1,13 @@
 //! The sink for the records of one request: turns them into rows one by one, and counts them.
 
+mod tracked_call;
+
+use self::tracked_call::TrackedCall;
 use super::batch::Batch;
 use super::call_points::{CallDurations, CallPoint};
-use super::call_tracker::{CallRef, SpanFacts, span_key};
 use super::coalesce::{self, Coalescer, Placement};
 use super::identities::{
-    LOG_SIGNAL, SPAN_SIGNAL, SpanIds, body_text, call_identity, log_identity, low_64_bits, report_identity,
-    span_identity,
+    LOG_SIGNAL, SPAN_SIGNAL, SpanIds, body_text, call_identity, log_identity, report_identity, span_identity,
 };
 use super::reports;
 use super::row_size;
@@ -20,7 +21,7 @@ use classifier::{
     Call, Category, Classifier, Event, RecordOrigin, RequestTracker, Sink, TimeSource, UnrecognizedReason,
 };
 use store::rows::{EventRow, Reject, Relation};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The reason of an OTLP record that cannot be read.
 const MALFORMED: &str = "malformed";
@@ -131,9 +132,7 @@ impl RecordSink<'_> {
             self.counts.duplicates += 1;
             return None;
         }
-        self.batch.identities.push(identity.into());
-        self.batch.counted_calls.push(identity);
-        self.batch.bytes += size_of::<u128>() + 3 * size_of::<u64>();
+        self.batch.add_counted_call(identity);
         Some(point.durations)
     }
 
@@ -239,15 +238,6 @@ struct DedupKeys {
     call: Option<u64>,
 }
 
-/// A tool call, and the span that reports it.
-#[derive(Debug, Clone, Copy)]
-struct TrackedCall {
-    call: CallRef,
-    span: u64,
-    /// True if the span has no parent and names no operation, so that only its message shows what it belongs to.
-    is_stray: bool,
-}
-
 /// The sink for the events and calls that the classifier finds in one record.
 struct RowSink<'r> {
     shared: &'r Shared,
@@ -304,34 +294,6 @@ impl RowSink<'_> {
         self.batch.rows.events.push(EventRow { event, ingested_at: self.arrival, relation });
     }
 
-    /// Stores a report of a failure that other spans or log records may have reported, too.
-    fn store_report(&mut self, tracked: TrackedCall, event: &Event<'_>, known: usize) {
-        let shared = self.shared;
-        self.batch.reported_calls.push(tracked.call);
-        self.batch.bytes += size_of::<CallRef>();
-        if let Some(earlier) = self.repeated_words(tracked, event) {
-            return self.store_related(event, Relation::DuplicateOf(earlier), known);
-        }
-        // Each log record is a reporter of its own.
-        let reporter = match self.source {
-            Source::OtlpLogs => low_64_bits(event.event_id),
-            _ => tracked.span,
-        };
-        shared.call_reports.relate(tracked.call, reporter, event, |event, relation| {
-            if let (Relation::Primary, Some(message)) = (relation, event.message.as_deref()) {
-                let service = event.context.service.as_deref();
-                shared.call_reports.remember_words(service, message, event.event_id, self.arrival);
-            }
-            self.store_related(event, relation, known);
-        });
-    }
-
-    /// Returns the failure with the same message that the report of a stray span duplicates.
-    fn repeated_words(&self, tracked: TrackedCall, event: &Event<'_>) -> Option<u128> {
-        let message = event.message.as_deref().filter(|_| tracked.is_stray)?;
-        self.shared.call_reports.take_words(event.context.service.as_deref(), message)
-    }
-
     /// Stores a report; only the first report of a failure counts as an event.
     fn store_related(&mut self, event: &Event<'_>, relation: Relation, known: usize) {
         if relation == Relation::Primary {
@@ -353,26 +315,6 @@ impl RowSink<'_> {
             return self.store_within_budget(event, known);
         }
         self.store(event, Relation::Primary);
-    }
-
-    /// Returns the call of the span that a log record belongs to, if that span was seen.
-    fn call_of_log(&self) -> Option<TrackedCall> {
-        let ids = self.span_ids.filter(|_| self.source == Source::OtlpLogs)?;
-        let SpanIds { trace_id, span_id, .. } = ids;
-        let span = span_key(xxh3_64(&trace_id), &span_id);
-        let call = self.shared.call_reports.find(&trace_id, &span_id)?;
-        Some(TrackedCall { call, span, is_stray: false })
-    }
-
-    /// Registers the failure of a log record, so that its span finds it.
-    fn expect_span(&mut self, event: &Event<'_>) {
-        let Some(ids) = self.span_ids.filter(|_| self.source == Source::OtlpLogs) else { return };
-        let reports = &self.shared.call_reports;
-        let call = reports.expect(&ids.trace_id, &ids.span_id, self.arrival);
-        let reporter = low_64_bits(event.event_id);
-        reports.relate(call, reporter, event, |_, _| ());
-        self.batch.reported_calls.push(call);
-        self.batch.bytes += size_of::<CallRef>();
     }
 
     /// Stores an event, or lets an existing row represent it. The identities of the batch from `known` on are those
@@ -407,6 +349,11 @@ impl RowSink<'_> {
         is_new
     }
 
+    fn count_call(&mut self, call: &Call<'_>) {
+        self.counts.calls += call.count;
+        self.traffic.add(call);
+    }
+
     /// Counts the calls of a data point, unless spans report the same calls.
     fn count_point(&mut self, call: &Call<'_>, durations: &CallDurations) {
         if self.shared.span_reports.contains(call.service, call.operation, self.arrival) {
@@ -423,12 +370,10 @@ impl RowSink<'_> {
         if let Some(counted) = self.counted {
             return counted;
         }
-        let counted = !self.insert_identity(call.into());
+        let counted = !self.shared.dedup.insert(call.into(), self.arrival);
         self.batch.depends_on_others |= counted;
         if !counted {
-            self.batch.counted_calls.push(call);
-            // The identity is counted once as it is, and once as it is encoded.
-            self.batch.bytes += 3 * size_of::<u64>();
+            self.batch.add_counted_call(call);
         }
         *self.counted.insert(counted)
     }
@@ -463,27 +408,14 @@ impl Sink for RowSink<'_> {
             self.counts.duplicates += 1;
             return;
         }
-        if let Some(TrackedCall { call: tracked, span, .. }) = self.call {
-            let is_caller = matches!(call.span_kind, Some("client" | "producer" | "internal"));
-            if !self.shared.call_reports.counts(tracked, span, is_caller) {
-                self.counts.duplicates += 1;
-                return;
-            }
-            self.batch.reported_calls.push(tracked);
-            self.batch.bytes += size_of::<CallRef>();
+        match self.call {
+            Some(tracked) => self.count_tracked(tracked, call),
+            None => self.count_call(call),
         }
-        self.counts.calls += call.count;
-        self.traffic.add(call);
     }
 
     fn call_part(&mut self, operation: Option<&str>, side: SpanKind) {
-        let Some(SpanIds { trace_id, span_id, parent_span_id, layer }) = self.span_ids else { return };
-        let layer = layer.rotate_left(1) ^ side as u64;
-        let facts = SpanFacts { trace_id, span_id, parent_span_id, operation, layer };
-        let call = self.shared.call_reports.place(&facts, self.arrival);
-        let span = span_key(xxh3_64(&trace_id), &span_id);
-        let is_stray = parent_span_id.is_none() && operation.is_none();
-        self.call = Some(TrackedCall { call, span, is_stray });
+        self.track_call(operation, side);
     }
 
     fn unrecognized(&mut self, reason: UnrecognizedReason) {

@@ -2,9 +2,9 @@
 //!
 //! With today's SDKs, a span names the tool but often carries no message; a log record carries the message and the
 //! stack, but does not name the tool. Whichever comes second completes the other: it is stored with the data of both,
-//! and supersedes the first.
+//! and supersedes the first. The service of a failure is that of the server if it reports it.
 
-use super::call_tracker::{CallRef, CallTracker, Report, Verdict};
+use super::call_tracker::{CallRef, CallTracker, Report, Side, Sighting, Verdict};
 use classifier::{Category, Context, Event, EventKind, Fault, Recovery, Severity, fingerprint};
 use std::borrow::Cow;
 use store::rows::Relation;
@@ -37,6 +37,27 @@ struct Words {
     inferred: bool,
     message: Option<String>,
     template: Option<String>,
+    /// The server that reported the failure, if one did.
+    server: Option<Server>,
+}
+
+/// The server that reported a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Server {
+    service: Option<String>,
+    version: Option<String>,
+    environment: Option<String>,
+}
+
+impl Server {
+    fn of(context: &Context<'_>) -> Option<Self> {
+        let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        (Side::of(context.span_kind) == Side::Answering).then(|| Self {
+            service: text(&context.service),
+            version: text(&context.service_version),
+            environment: text(&context.environment),
+        })
+    }
 }
 
 impl Kept {
@@ -61,22 +82,27 @@ impl Kept {
             inferred: event.inferred,
             message: event.message.as_ref().map(text),
             template: event.template.map(str::to_owned),
+            server: Server::of(&event.context),
         };
         Some(Self { operation: None, words: Some(Box::new(words)) })
     }
 }
 
 /// Returns how informative a report is. A known category counts most, then a message, the answering side, a stack
-/// trace and a code.
+/// trace and a code. The bare name of an exception is no message.
 pub(super) fn score(event: &Event<'_>) -> u8 {
     let has_stack = || event.attributes.is_some_and(|json| json.contains("\"exception.stacktrace\""));
-    let is_caller = matches!(event.context.span_kind, Some("client" | "producer" | "internal"));
+    let is_caller = Side::of(event.context.span_kind) == Side::Calling;
     let has_code = event.code.as_deref().is_some_and(|code| code != "tool_error");
     u8::from(event.category != Category::Unknown) << 4
-        | u8::from(event.message.is_some()) << 3
+        | u8::from(event.message.as_deref().is_some_and(|message| !is_name(message))) << 3
         | u8::from(!is_caller) << 2
         | u8::from(has_stack()) << 1
         | u8::from(has_code)
+}
+
+fn is_name(message: &str) -> bool {
+    message.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':'))
 }
 
 impl CallReports {
@@ -109,6 +135,16 @@ impl CallReports {
         }
     }
 
+    /// Looks for the report of the other side of a call whose traces are not linked. Returns the call that keeps both.
+    pub(super) fn find_other_side(&self, sighting: Sighting, event: &Event<'_>, now: i64) -> Option<CallRef> {
+        let message = event.message.as_deref()?;
+        let earlier = || self.best_report(sighting.call)?.kept?.operation;
+        match &event.context.operation {
+            Some(operation) => self.match_twin(sighting, operation, message, now),
+            None => self.match_twin(sighting, &earlier()?, message, now),
+        }
+    }
+
     fn judge(&self, call: CallRef, report: Report<Kept>) -> Relation {
         match self.report(call, report) {
             Verdict::First => Relation::Primary,
@@ -122,6 +158,16 @@ impl CallReports {
 /// Returns the failure of a span with the words of a log record.
 fn with_words<'e>(event: &'e Event<'e>, words: &'e Words) -> Event<'e> {
     let template = words.template.as_deref();
+    let is_caller = Side::of(event.context.span_kind) == Side::Calling;
+    let context = match words.server.as_ref().filter(|_| is_caller) {
+        Some(server) => Context {
+            service: server.service.as_deref().map(Cow::Borrowed),
+            service_version: server.version.as_deref().map(Cow::Borrowed),
+            environment: server.environment.as_deref().map(Cow::Borrowed),
+            ..event.context.clone()
+        },
+        None => event.context.clone(),
+    };
     Event {
         code: words.code.as_deref().map(Cow::Borrowed).or_else(|| event.code.clone()),
         canonical: Cow::Borrowed(&words.canonical),
@@ -133,7 +179,8 @@ fn with_words<'e>(event: &'e Event<'e>, words: &'e Words) -> Event<'e> {
         inferred: words.inferred,
         message: words.message.as_deref().map(Cow::Borrowed),
         template,
-        fingerprint: group(&words.canonical, &event.context, template),
+        fingerprint: group(&words.canonical, &context, template),
+        context,
         ..event.clone()
     }
 }

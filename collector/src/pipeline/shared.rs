@@ -8,6 +8,7 @@ use super::inflight_epochs::InflightEpochs;
 use super::reports::CallReports;
 use super::sample_limiter::SampleLimiter;
 use super::span_reports::SpanReports;
+use super::traffic_names::TrafficNames;
 use super::{Parts, StartError};
 use crate::budget::Budgets;
 use crate::counters::Counters;
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     pub(super) dedup: DedupWindow,
     /// Groups the spans and log records that report the same call.
     pub(super) call_reports: CallReports,
+    /// The names of rows of traffic that may be corrected.
+    pub(super) traffic_names: TrafficNames,
     /// The last known state of cumulative metric series of calls.
     pub(super) call_series: CumulativeSeries,
     /// Operations whose calls are counted by spans and therefore not by metrics.
@@ -83,6 +86,7 @@ impl Shared {
             counters: Counters::default(),
             dedup: DedupWindow::new(limits.dedup_window, limits.dedup_entries),
             call_reports: CallReports::new(limits.dedup_window),
+            traffic_names: TrafficNames::default(),
             call_series: CumulativeSeries::default(),
             span_reports: SpanReports::default(),
             inflight_epochs: Arc::default(),

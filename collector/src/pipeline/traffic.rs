@@ -4,10 +4,13 @@
 //! allocate.
 
 use super::call_points::CallDurations;
+use super::call_tracker::{Correction, TrafficPosition};
+use super::traffic_names::{Names, TrafficNames};
 use crate::source::Source;
 use classifier::{Call, Dialect, Outcome};
 use hashbrown::HashTable;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
+use std::num::NonZeroU32;
 use store::rows::{BUCKET_BOUNDS_US, TrafficRow, TrafficRows};
 
 const MINUTE_US: i64 = 60_000_000;
@@ -26,7 +29,7 @@ pub(super) struct Traffic {
 }
 
 /// The attributes that calls of one sum share.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq)]
 struct SumKey<'k> {
     minute: i64,
     service: Option<&'k str>,
@@ -50,6 +53,17 @@ impl<'k> SumKey<'k> {
         }
     }
 
+    /// Returns the hash of the key. The side of the call is left out: it has few values.
+    fn hash(&self, hasher: &foldhash::fast::RandomState) -> u64 {
+        let mut state = hasher.build_hasher();
+        for name in [self.service, self.environment, self.operation].into_iter().flatten() {
+            state.write(name.as_bytes());
+        }
+        state.write_i64(self.minute);
+        state.write_u16(u16::from(self.dialect as u8) << 8 | u16::from(self.outcome as u8));
+        state.finish()
+    }
+
     fn name_bytes(&self) -> usize {
         let names = [self.service, self.environment, self.operation, self.span_kind];
         names.into_iter().flatten().map(str::len).sum()
@@ -64,7 +78,11 @@ struct Sum {
     dialect: Dialect,
     outcome: Outcome,
     span_kind: Option<Box<str>>,
+    /// The number of the names of this sum, if calls in it may be corrected later.
+    names: Option<NonZeroU32>,
     calls: i64,
+    /// The number of calls that were counted as successes before they were known to have failed.
+    late_failures: i64,
     unverified: i64,
     timed: i64,
     duration_sum_us: i64,
@@ -83,7 +101,9 @@ impl Sum {
             dialect: key.dialect,
             outcome: key.outcome,
             span_kind: key.span_kind.map(Box::from),
+            names: None,
             calls: 0,
+            late_failures: 0,
             unverified: 0,
             timed: 0,
             duration_sum_us: 0,
@@ -146,6 +166,7 @@ impl Sum {
             span_kind,
             source: source.as_str(),
             calls: self.calls,
+            late_failures: self.late_failures,
             unverified: self.unverified,
             timed: self.timed,
             duration_sum_us: self.duration_sum_us,
@@ -167,22 +188,59 @@ impl Traffic {
         sum.add_durations(durations);
     }
 
+    /// Returns where a call will be counted, so that it can be corrected later.
+    pub(super) fn counted_at(&mut self, call: &Call<'_>, names: &TrafficNames) -> Option<TrafficPosition> {
+        if call.outcome != Outcome::Ok {
+            return None;
+        }
+        let sum = self.sum_of(call);
+        let known = sum.names.or_else(|| {
+            names.number_of(Names {
+                service: sum.service.clone(),
+                environment: sum.environment.clone(),
+                operation: sum.operation.clone(),
+                dialect: sum.dialect,
+                span_kind: sum.span_kind.clone(),
+            })
+        });
+        sum.names = known;
+        Some(TrafficPosition { minute: i32::try_from(sum.minute / MINUTE_US).ok()?, names: known? })
+    }
+
+    /// Adds the failure of a call that was counted as a success.
+    pub(super) fn add_late_failure(&mut self, correction: &Correction, names: &TrafficNames) {
+        let Some(names) = names.get(correction.counted_at.names) else { return };
+        let sum = self.sum_of_key(&SumKey {
+            minute: i64::from(correction.counted_at.minute) * MINUTE_US,
+            service: names.service.as_deref(),
+            environment: names.environment.as_deref(),
+            operation: names.operation.as_deref(),
+            dialect: names.dialect,
+            outcome: correction.outcome,
+            span_kind: names.span_kind.as_deref(),
+        });
+        sum.late_failures += 1;
+    }
+
     /// Returns the services and operations in the sums.
     pub(super) fn operations(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         self.sums.iter().map(|sum| (sum.service.as_deref(), sum.operation.as_deref()))
     }
 
     fn sum_of(&mut self, call: &Call<'_>) -> &mut Sum {
+        self.sum_of_key(&SumKey::of(call))
+    }
+
+    fn sum_of_key(&mut self, key: &SumKey<'_>) -> &mut Sum {
         let Self { hasher, indexes, sums, name_bytes } = self;
-        let key = SumKey::of(call);
-        let hash = hasher.hash_one(&key);
-        let index = match indexes.find(hash, |&index| sums[index].key() == key) {
+        let hash = key.hash(hasher);
+        let index = match indexes.find(hash, |&index| sums[index].key() == *key) {
             Some(&index) => index,
             None => {
-                sums.push(Sum::new(&key));
+                sums.push(Sum::new(key));
                 *name_bytes += key.name_bytes();
                 let index = sums.len() - 1;
-                indexes.insert_unique(hash, index, |&index| hasher.hash_one(sums[index].key()));
+                indexes.insert_unique(hash, index, |&index| sums[index].key().hash(hasher));
                 index
             }
         };
@@ -197,7 +255,7 @@ impl Traffic {
 
     /// Appends the sums as rows.
     pub(super) fn write(&self, source: Source, rows: &mut TrafficRows) {
-        for sum in &self.sums {
+        for sum in self.sums.iter().filter(|sum| sum.calls > 0 || sum.late_failures > 0) {
             rows.push(sum.row(source));
         }
     }
@@ -256,6 +314,26 @@ mod tests {
         assert!(traffic.bytes() >= 10 * size_of::<Sum>());
         traffic.clear();
         assert_eq!(traffic.bytes(), 0);
+    }
+
+    #[test]
+    fn a_call_can_be_corrected_in_a_later_request() {
+        let (mut traffic, names) = (Traffic::default(), TrafficNames::default());
+        let ok = call(61_000_000, "a", Outcome::Ok, None);
+        let position = traffic.counted_at(&ok, &names).unwrap();
+        assert_eq!(traffic.counted_at(&ok, &names), Some(position));
+        assert_eq!(traffic.counted_at(&Call { outcome: Outcome::Failed, ..ok }, &names), None);
+        let mut rows = TrafficRows::default();
+        traffic.write(Source::OtlpTraces, &mut rows);
+        assert_eq!(rows.len(), 0, "nothing was counted yet");
+        traffic.clear();
+        let correction = Correction { counted_at: position, outcome: Outcome::Hidden };
+        traffic.add_late_failure(&correction, &names);
+        let row = traffic.sums[0].row(Source::OtlpTraces);
+        assert_eq!((row.minute, row.service, row.operation), (60_000_000, Some("s"), Some("a")));
+        assert_eq!((row.outcome, row.calls, row.late_failures), (Outcome::Hidden, 0, 1));
+        traffic.write(Source::OtlpTraces, &mut rows);
+        assert_eq!(rows.len(), 1);
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn traffic(rows: &[(i64, i64)]) -> RecordBatch {
             span_kind: None,
             source: "envelopes",
             calls: *calls,
+            late_failures: 0,
             unverified: 0,
             timed: 1,
             duration_sum_us: 7,

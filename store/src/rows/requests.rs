@@ -110,15 +110,15 @@ impl Entry<'_> {
     /// Returns identities as little-endian bytes.
     fn identities(&self) -> Option<Vec<u8>> {
         match self {
-            Self::EventIdentities(identities) => {
-                Some(identities.iter().flat_map(|identity| identity.to_le_bytes()).collect())
-            }
-            Self::CallIdentities(identities) => {
-                Some(identities.iter().flat_map(|identity| identity.to_le_bytes()).collect())
-            }
+            Self::EventIdentities(identities) => Some(concatenated(identities, u128::to_le_bytes)),
+            Self::CallIdentities(identities) => Some(concatenated(identities, u64::to_le_bytes)),
             _ => None,
         }
     }
+}
+
+fn concatenated<I: Copy, const N: usize>(identities: &[I], bytes_of: fn(I) -> [u8; N]) -> Vec<u8> {
+    identities.iter().map(|identity| bytes_of(*identity)).collect::<Vec<_>>().concat()
 }
 
 super::table! {

@@ -129,6 +129,7 @@ fn every_table_survives_the_record() {
         span_kind: None,
         source: "envelopes",
         calls: 3,
+        late_failures: 0,
         unverified: 0,
         timed: 2,
         duration_sum_us: 1500,

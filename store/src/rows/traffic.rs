@@ -36,6 +36,8 @@ pub struct TrafficRow<'r> {
     pub source: &'r str,
     /// The number of calls.
     pub calls: i64,
+    /// The number of failures of calls that an earlier row counted as successes.
+    pub late_failures: i64,
     /// The number of calls that count as successes although the content of their reply was not captured.
     pub unverified: i64,
     /// The number of calls that report a duration.
@@ -47,13 +49,14 @@ pub struct TrafficRow<'r> {
 }
 
 impl TrafficRow<'_> {
-    /// Returns the number of calls with an outcome that counts as failed.
+    /// Returns the number of failures: of calls with an outcome that counts as failed.
     fn failures(&self) -> i64 {
-        if matches!(self.outcome, Outcome::Failed | Outcome::Hidden) { self.calls } else { 0 }
+        let has_failed = matches!(self.outcome, Outcome::Failed | Outcome::Hidden);
+        if has_failed { self.calls.saturating_add(self.late_failures) } else { 0 }
     }
 
     fn hidden(&self) -> i64 {
-        if self.outcome == Outcome::Hidden { self.calls } else { 0 }
+        if self.outcome == Outcome::Hidden { self.failures() } else { 0 }
     }
 }
 
@@ -68,7 +71,7 @@ super::table! {
         outcome: OneOf<Outcome> = Some(row.outcome), always, "The outcome of the calls: ok, failed, hidden, input_required or pending";
         span_kind: Name = row.span_kind, optional, "The side of the call that reports it; only spans have one";
         source: Name = Some(row.source), always, "The receiver that took the records";
-        calls: Whole = Some(row.calls), always, "The number of calls";
+        calls: Whole = Some(row.calls), always, "The number of calls; 0 if the row only adds failures of calls that an earlier row counted as ok";
         failures: Whole = Some(row.failures()), always, "The number of failed calls, hidden failures included";
         hidden_failures: Whole = Some(row.hidden()), always, "The number of failures in replies that their protocol calls a success";
         timed_calls: Whole = Some(row.timed), always, "The number of calls that report a duration";

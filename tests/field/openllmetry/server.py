@@ -1,17 +1,24 @@
-"""A server of FastMCP 2 that openllmetry instruments: `server.py`, over stdio."""
+"""A server of FastMCP 2 that openllmetry instruments: `server.py linked|unlinked`, over stdio."""
 
 import asyncio
+import sys
 
 import depot
+from opentelemetry.instrumentation.mcp import McpInstrumentor
+
+variant = sys.argv[1]
+depot.export("depot")
+if variant == "linked":
+    McpInstrumentor().instrument()
+
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.tool import ToolResult
 from mcp.shared.exceptions import McpError
 from mcp.types import ErrorData
-from opentelemetry.instrumentation.mcp import McpInstrumentor
 
-depot.export("depot")
-McpInstrumentor().instrument()
+if variant == "unlinked":
+    McpInstrumentor().instrument()
 server = FastMCP("depot")
 
 

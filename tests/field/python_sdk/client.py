@@ -51,4 +51,5 @@ if variant == "plain":
 else:
     # The SDK withholds why a tool crashed; only the stack trace of its log record tells.
     crash = {"message": "Error executing tool weigh_parcel", "evidence": "scale 3: connection refused"}
-    depot.report(depot.failures("depot", {"scan_yard": {"service": "depot-client"}, "weigh_parcel": crash}))
+    gave_up = {"service": "depot-client", "message": "TimeoutError"}
+    depot.report(depot.failures("depot", {"scan_yard": gave_up, "weigh_parcel": crash}))

@@ -19,7 +19,10 @@ the lists of the crates: `collector/src/metrics/names.rs`, `store/src/metrics.rs
 - There are at most 50,000 series. Values of `service`, `code`, `operation`, `metric`, `required_trust` and `actual_trust`
   come from senders; when a metric has too many, further values are `_other`, and `faultline_capped_labels_total` counts
   them. A missing value is `_unknown`.
-- A call that both sides report counts once, at the server.
+- A call that both sides report counts once, at the server. A call that the client saw fail, such as one that it gave up on, counts as
+  failed, also if the server reports a success.
+- A failure counts once, under the category of its first report. If a better report comes in a later request, the row in the view
+  `errors` changes, but the counter cannot.
 - The standard `process_*` metrics are exported, too.
 
 `GET /api/v1/status` has the same values as JSON, except those of services. The third column says where: of a word in braces,

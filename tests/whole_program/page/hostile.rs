@@ -32,7 +32,7 @@ pub(super) fn start(folder: &Folder) -> (Server, String) {
 }
 
 /// Columns of text in `events` whose values are ours, whatever a sender sends: words of closed lists, hashes and ids.
-const OURS: [&str; 19] = [
+const OURS: [&str; 18] = [
     "event_id",
     "kind",
     "dialect",
@@ -51,7 +51,6 @@ const OURS: [&str; 19] = [
     "fault",
     "duplicate_of",
     "supersedes",
-    "template",
 ];
 
 /// Guarantee: every column that a sender can fill is hostile, so that the checks of the page see them all.
@@ -126,6 +125,13 @@ fn records() -> Vec<Value> {
     records.push(json!({
         "ts": at(80).to_string(), "service": HOSTILE, "operation": HOSTILE, "duration_ms": 7,
         "response": {"success": true, "data": {HOSTILE: HOSTILE}},
+    }));
+    // A failure that its protocol reports as a success.
+    let hidden =
+        json!({"success": false, "error": {"code": "INTERNAL_ERROR", "message": HOSTILE}}).to_string();
+    records.push(json!({
+        "ts": at(85).to_string(), "service": HOSTILE, "operation": HOSTILE,
+        "response": {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": hidden}]}},
     }));
     records
 }

@@ -58,7 +58,9 @@ async function onPage({ go, page }, range) {
     Object.fromEntries(new URLSearchParams(link.getAttribute("href").split("?")[1] ?? "")), link.getAttribute("href"), link.innerText,
   ]));
   await go(`?${range}`);
-  const [[, , errors], [, , hidden]] = await links(".panel-hidden .big-note a.num");
+  const notes = await links(".panel-hidden .big-note a.num");
+  const noted = (isHidden) => notes.filter(([query]) => (query.hidden === "true") === isHidden).reduce((sum, [, , text]) => sum + number(text), 0);
+  const [errors, hidden] = [noted(false), noted(true)];
   const legend = await links(".panel-wide .legend a.num");
   const categories = Object.fromEntries(legend.map(([query, , text]) => [query.category, number(text)]));
   await go(`services?${range}`);
@@ -69,7 +71,7 @@ async function onPage({ go, page }, range) {
   const groups = Object.fromEntries(counts.map(([query, , text]) => [query.fingerprint, number(text)]));
   await go(`trust?${range}`);
   const denials = (await links(".panel-wide .panel-actions a.num"))[0][2];
-  return { errors: number(errors), hidden: number(hidden), categories, services, groups, denials: number(denials) };
+  return { errors, hidden, categories, services, groups, denials: number(denials) };
 }
 
 /** The samples of /metrics. */

@@ -57,6 +57,32 @@ fn spans_around_a_call_are_none() {
     }
 }
 
+/// The streams and servers that a call of `OpenLLMetry` travels through fail with it, but are not what was called.
+#[test]
+fn a_part_of_a_call_is_no_operation_and_tells_its_side() {
+    let failed = in_tool_result("Customer 17 is not there", Some(true));
+    for input in [
+        json!({"mcp.response.value": failed, "mcp.request.id": "3"}),
+        json!({"traceloop.span.kind": "server", "traceloop.entity.name": "mcp.server", "mcp.response.value": failed}),
+    ] {
+        let attributes = attributes(&input);
+        let span =
+            Span { kind: SpanKind::Internal, name: "stream", attributes: &attributes, ..Span::default() };
+        let output = classify_span(&span);
+        let event = output.event();
+        assert_eq!((&event["operation"], &event["span_kind"]), (&json!(null), &json!("server")), "{event}");
+    }
+}
+
+#[test]
+fn an_exception_without_a_message_is_its_class() {
+    let output = classify_server_span(
+        |span| (span.status, span.status_message) = (SpanStatus::Error, "TimeoutError: "),
+        &json!({"mcp.method.name": "tools/call", "gen_ai.tool.name": "merge"}),
+    );
+    output.check(&json!({"message": "TimeoutError", "category": "INTERNAL"}));
+}
+
 /// A model may write about failures, so only the output of tools and servers is a reply.
 #[test]
 fn only_tools_and_servers_reply() {

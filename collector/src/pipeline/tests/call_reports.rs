@@ -245,14 +245,104 @@ async fn fastmcp_reports_one_failure() {
     }
 }
 
+/// Returns every order in which the requests of two exporters can arrive; each keeps its own order.
+fn interleaved(one: &[Sent], other: &[Sent]) -> Vec<Vec<Sent>> {
+    let (Some((first, rest)), Some((other_first, other_rest))) = (one.split_first(), other.split_first())
+    else {
+        return vec![[one, other].concat()];
+    };
+    let after = |first: &Sent, rest: Vec<Vec<Sent>>| {
+        rest.into_iter().map(|order| [vec![first.clone()], order].concat()).collect::<Vec<_>>()
+    };
+    [after(first, interleaved(rest, other)), after(other_first, interleaved(one, other_rest))].concat()
+}
+
+const LOCKED: &str = "Error calling tool 'merge': stock 17 is locked";
+
 #[tokio::test]
 async fn openllmetry_reports_one_failure() {
     let reports = openllmetry();
-    let (server, client) = (&reports[..3], &reports[3..]);
-    for order in [[server, client].concat(), [client, server].concat()] {
+    let orders = interleaved(&reports[..3], &reports[3..]);
+    assert_eq!(orders.len(), 10);
+    for order in orders {
         let (_folder, pipeline) = sent_in_order(&order).await;
-        check_one(&pipeline, "crm", "Error calling tool 'merge': stock 17 is locked");
+        check_one(&pipeline, "crm", LOCKED);
         assert_eq!(calls_by_side(&pipeline), [1, 1]);
+    }
+}
+
+/// Changes the only span of a request.
+fn changed(sent: &Sent, change: impl FnOnce(&mut Value)) -> Sent {
+    let mut body: Value = serde_json::from_str(&sent.body).unwrap();
+    change(&mut body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]);
+    Sent { body: body.to_string(), ..sent.clone() }
+}
+
+/// Returns the spans of `OpenLLMetry` when it is set up after the imports: the tool and its server in one trace, the tool
+/// of the client in another, and no streams.
+fn unlinked(call: u8) -> [Vec<Sent>; 2] {
+    let reports = openllmetry();
+    let trace = |side: u8| format!("{side}bf92f3577b34da6a3ce929d0e0e47{call:02x}");
+    let server = |index: usize| changed(&reports[index], |span| span["traceId"] = trace(1).into());
+    let root = changed(&server(1), |span| span["parentSpanId"] = "".into());
+    let client = changed(&reports[4], |span| span["traceId"] = trace(2).into());
+    [vec![server(0), root], vec![client]]
+}
+
+#[tokio::test]
+async fn sides_without_a_common_trace_are_one_failure() {
+    let [server, client] = unlinked(1);
+    for order in interleaved(&server, &client) {
+        let (_folder, pipeline) = sent_in_order(&order).await;
+        check_one(&pipeline, "crm", LOCKED);
+        assert_eq!(calls_by_side(&pipeline), [1, 1]);
+    }
+}
+
+/// Three servers and two clients have three failures, whichever client belongs to which server.
+#[tokio::test]
+async fn each_side_without_a_common_trace_is_matched_once() {
+    let calls = [unlinked(1), unlinked(2), unlinked(3)];
+    let servers = calls.iter().flat_map(|[server, _]| server.clone());
+    let clients = calls[..2].iter().flat_map(|[_, client]| client.clone());
+    let order: Vec<Sent> = servers.chain(clients).collect();
+    let (_folder, pipeline) = sent_in_order(&order).await;
+    assert_eq!(shown(&pipeline).len(), 3);
+}
+
+/// The client of `OpenLLMetry` gives up, and the server answers too late.
+#[tokio::test]
+async fn a_call_that_the_client_gave_up_on_has_failed() {
+    let reports = openllmetry();
+    let works = |sent: &Sent| {
+        changed(sent, |span| {
+            span["status"] = json!({"code": 1});
+            span["events"] = json!([]);
+            span["attributes"].as_array_mut().unwrap().retain(|attribute| {
+                !["error.type", "mcp.response.value"].contains(&attribute["key"].as_str().unwrap())
+            });
+        })
+    };
+    let client = changed(&reports[4], |span| {
+        span["status"] = json!({"code": 2, "message": "Timed out. Waited 0.5 seconds."});
+        span["attributes"] = attributes(&json!({
+            "traceloop.span.kind": "tool", "traceloop.entity.name": "merge", "error.type": "McpError",
+        }));
+    });
+    let orders = interleaved(&[works(&reports[0]), works(&reports[1])], &[reports[3].clone(), client]);
+    assert_eq!(orders.len(), 6);
+    for order in orders {
+        let (_folder, pipeline) = sent_in_order(&order).await;
+        let shown = shown(&pipeline);
+        assert_eq!(shown.len(), 1, "{shown:#?}");
+        assert_eq!((&shown[0]["service"], &shown[0]["category"]), (&json!("agent"), &json!("INTERNAL")));
+        assert_eq!(shown[0]["message"], "Timed out. Waited 0.5 seconds.");
+        assert_eq!(calls_by_side(&pipeline), [1, 1]);
+        for service in ["agent", "crm"] {
+            let of_service = rows(&pipeline, Table::Traffic);
+            let failures = of_service.iter().filter(|row| row["service"] == service);
+            assert_eq!(failures.map(|row| row["failures"].as_i64().unwrap()).sum::<i64>(), 1, "{service}");
+        }
     }
 }
 
@@ -260,11 +350,9 @@ async fn openllmetry_reports_one_failure() {
 #[tokio::test]
 async fn the_words_tell_where_a_stray_report_belongs() {
     let mut reports = openllmetry()[..3].to_vec();
-    let mut stray: Value = serde_json::from_str(&reports[2].body).unwrap();
-    let stray_span = &mut stray["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
-    (stray_span["traceId"], stray_span["parentSpanId"]) =
-        ("5bf92f3577b34da6a3ce929d0e0e4702".into(), "".into());
-    reports[2].body = stray.to_string();
+    reports[2] = changed(&reports[2], |span| {
+        (span["traceId"], span["parentSpanId"]) = ("5bf92f3577b34da6a3ce929d0e0e4702".into(), "".into());
+    });
     let (_folder, pipeline) = sent_in_order(&reports).await;
     check_one(&pipeline, "crm", "Error calling tool 'merge': stock 17 is locked");
 }

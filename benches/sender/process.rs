@@ -14,6 +14,7 @@ pub(crate) struct Resident {
 }
 
 /// A process, identified by its folder in `/proc`.
+#[derive(Clone)]
 pub(crate) struct Process(String);
 
 impl Process {

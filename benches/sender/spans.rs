@@ -3,7 +3,7 @@
 //! A batch is encoded once. Its ids are located in the bytes and overwritten for every request, which costs the sender
 //! far less than encoding.
 
-use crate::bodies::frame;
+use super::bodies::frame;
 use anyhow::{Context, ensure};
 use memchr::memmem;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;

@@ -4,42 +4,66 @@
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;
+use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// The path of a call that exports spans.
+pub(crate) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+/// What a client brings to a secured listener.
+#[derive(Clone, Default)]
+pub(crate) struct Security {
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) token: Option<String>,
+}
 
 /// The target of requests, and their headers.
 #[derive(Clone)]
-pub(crate) enum Target {
-    /// The head of the request, up to the length of the body.
-    Http { address: SocketAddr, head: String },
-    /// The path of the call, and the encoding of its messages.
-    Grpc { address: SocketAddr, path: &'static str, encoding: &'static str },
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
+    pub(crate) security: Security,
 }
 
+#[derive(Clone)]
+pub(crate) enum Protocol {
+    /// The head of the request, up to the length of the body.
+    Http { head: String },
+    /// The path of the call, and the encoding of its messages.
+    Grpc { path: &'static str, encoding: &'static str },
+}
+
+/// A plain or an encrypted stream.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 pub(crate) enum Connection {
-    Http { stream: TcpStream, head: String, buffer: Vec<u8> },
+    Http { stream: Box<dyn Stream>, head: String, buffer: Vec<u8> },
     Grpc { sender: SendRequest<Bytes>, request: http::Request<()> },
 }
 
 impl Connection {
     pub(crate) async fn open(target: &Target) -> anyhow::Result<Self> {
-        match target {
-            Target::Http { address, head } => {
-                let stream = TcpStream::connect(address).await?;
-                stream.set_nodelay(true)?;
-                Ok(Self::Http { stream, head: head.clone(), buffer: Vec::new() })
-            }
-            Target::Grpc { address, path, encoding } => {
-                let stream = TcpStream::connect(address).await?;
-                stream.set_nodelay(true)?;
+        let Target { address, protocol, security } = target;
+        let stream = connect(*address, security).await?;
+        match protocol {
+            Protocol::Http { head } => Ok(Self::Http { stream, head: head.clone(), buffer: Vec::new() }),
+            Protocol::Grpc { path, encoding } => {
                 let (sender, connection) = h2::client::handshake(stream).await?;
                 tokio::spawn(connection);
-                let request = http::Request::post(format!("http://{address}{path}"))
+                let scheme = if security.tls.is_some() { "https" } else { "http" };
+                let mut request = http::Request::post(format!("{scheme}://{address}{path}"))
                     .version(http::Version::HTTP_2)
                     .header("content-type", "application/grpc")
                     .header("te", "trailers")
                     .header("grpc-encoding", *encoding);
+                if let Some(token) = &security.token {
+                    request = request.header("authorization", format!("Bearer {token}"));
+                }
                 Ok(Self::Grpc { sender: sender.ready().await?, request: request.body(())? })
             }
         }
@@ -59,7 +83,15 @@ impl Connection {
     }
 }
 
-async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
+async fn connect(address: SocketAddr, security: &Security) -> anyhow::Result<Box<dyn Stream>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = &security.tls else { return Ok(Box::new(stream)) };
+    let name = ServerName::from(address.ip());
+    Ok(Box::new(TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?))
+}
+
+async fn read_answer(stream: &mut Box<dyn Stream>, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
     buffer.clear();
     loop {
         ensure!(stream.read_buf(buffer).await? > 0, "the connection was closed");

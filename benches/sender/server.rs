@@ -1,18 +1,29 @@
 //! A real `faultline serve` on free ports of loopback, ended with the benchmark.
 
-use crate::process::Process;
-use crate::waited;
+use super::connection::{Protocol, Security, Target};
+use super::process::Process;
+use super::waited;
 use anyhow::{Context, ensure};
+use rustls::pki_types::ServerName;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest time for a start or a stop on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
+const LISTENERS: [(&str, &str); 5] = [
+    ("--listen-otlp-grpc", ":0"),
+    ("--listen-otlp-http", ":0"),
+    ("--listen-web", ":0"),
+    ("--listen-postgres", "off"),
+    ("--listen-flight", "off"),
+];
 
 pub(crate) struct Server {
     child: Child,
@@ -20,35 +31,37 @@ pub(crate) struct Server {
     /// The time from the start of the process until it responds.
     pub(crate) took: Duration,
     endpoints: Value,
+    security: Security,
     /// The file with its stderr.
     log: PathBuf,
 }
 
 impl Server {
     pub(crate) fn start(program: &Path, data: &Path) -> anyhow::Result<Self> {
+        Self::start_with(program, data, &[], Security::default())
+    }
+
+    /// Starts a server with further arguments, which need this of its clients.
+    pub(crate) fn start_with(
+        program: &Path,
+        data: &Path,
+        arguments: &[&OsStr],
+        security: Security,
+    ) -> anyhow::Result<Self> {
         let log = data.with_extension("log");
         let begin = Instant::now();
         let child = Command::new(program)
             .args(["serve", "--wal-bytes", "64GiB", "--data-dir"])
             .arg(data)
-            .args([
-                "--listen-otlp-grpc",
-                ":0",
-                "--listen-otlp-http",
-                ":0",
-                "--listen-web",
-                ":0",
-                "--listen-postgres",
-                "off",
-                "--listen-flight",
-                "off",
-            ])
+            .args(LISTENERS.iter().flat_map(|(flag, address)| [flag, address]))
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)
             .spawn()?;
         let process = Process::of(child.id());
-        let mut server = Self { child, process, took: Duration::ZERO, endpoints: Value::Null, log };
+        let (took, endpoints) = (Duration::ZERO, Value::Null);
+        let mut server = Self { child, process, took, endpoints, security, log };
         let endpoints = data.join("endpoints.json");
         let text = loop {
             if let Ok(text) = std::fs::read_to_string(&endpoints) {
@@ -68,12 +81,29 @@ impl Server {
         Ok(self.endpoints[name].as_str().context("the listener is off")?.parse()?)
     }
 
+    /// Returns a listener as a target of requests.
+    pub(crate) fn target(&self, listener: &str, protocol: Protocol) -> anyhow::Result<Target> {
+        Ok(Target { address: self.address(listener)?, protocol, security: self.security.clone() })
+    }
+
     /// Returns the counters of the server.
     pub(crate) fn status(&self) -> anyhow::Result<Value> {
-        let mut stream = TcpStream::connect(self.address("web")?)?;
-        stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
+        let address = self.address("web")?;
+        let mut request =
+            "GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n".to_owned();
+        if let Some(token) = &self.security.token {
+            request += &format!("Authorization: Bearer {token}\r\n");
+        }
+        request += "\r\n";
+        let stream = TcpStream::connect(address)?;
+        let text = match &self.security.tls {
+            Some(tls) => {
+                let name = ServerName::from(address.ip());
+                let session = rustls::ClientConnection::new(Arc::clone(tls), name)?;
+                ask(rustls::StreamOwned::new(session, stream), &request)?
+            }
+            None => ask(stream, &request)?,
+        };
         let (_, body) = text.split_once("\r\n\r\n").context("no answer")?;
         Ok(serde_json::from_str(body)?)
     }
@@ -130,6 +160,13 @@ impl Server {
     fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
+}
+
+fn ask(mut stream: impl Read + Write, request: &str) -> anyhow::Result<String> {
+    stream.write_all(request.as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 impl Drop for Server {

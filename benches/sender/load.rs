@@ -1,7 +1,7 @@
 //! Generates the load: several connections, each with one request at a time.
 
-use crate::bodies::{Bodies, RECORDS};
-use crate::connection::{Connection, Target};
+use super::bodies::{Bodies, RECORDS};
+use super::connection::{Connection, Target};
 use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -56,12 +56,23 @@ pub(crate) async fn run(
     pace: Pace,
     duration: Duration,
 ) -> anyhow::Result<Loaded> {
+    run_over(CONNECTIONS, target, bodies, pace, duration).await
+}
+
+/// Sends over a number of connections.
+pub(crate) async fn run_over(
+    count: usize,
+    target: &Target,
+    bodies: &mut Bodies,
+    pace: Pace,
+    duration: Duration,
+) -> anyhow::Result<Loaded> {
     let mut connections = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..count {
         connections.push(Connection::open(target).await?);
     }
     let begin = Instant::now();
-    let schedule = Schedule { pace, begin, end: begin + duration };
+    let schedule = Schedule { pace, begin, end: begin + duration, connections: count };
     let bodies = RefCell::new(bodies);
     let sending = connections.into_iter().enumerate();
     let sending = sending.map(|(number, connection)| send_all(connection, number, schedule, &bodies));
@@ -77,6 +88,7 @@ struct Schedule {
     pace: Pace,
     begin: Instant,
     end: Instant,
+    connections: usize,
 }
 
 impl Schedule {
@@ -85,7 +97,7 @@ impl Schedule {
         match self.pace {
             Pace::Top => Instant::now(),
             Pace::Requests(rate) => {
-                self.begin + Duration::from_secs_f64((request * CONNECTIONS + connection) as f64 / rate)
+                self.begin + Duration::from_secs_f64((request * self.connections + connection) as f64 / rate)
             }
         }
     }

@@ -4,7 +4,7 @@
 //! in uncompressed bodies, new ids are written over the old ones. Compressed ones cannot be changed; there are so many
 //! of them that the server has forgotten the first when it comes again.
 
-use crate::spans::SpanBatch;
+use super::spans::SpanBatch;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
