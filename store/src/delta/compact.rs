@@ -81,7 +81,9 @@ pub(super) fn compact(table: &StoredTable, plan: Plan, now_ms: i64) -> Result<Da
         })
         .collect::<Result<Vec<_>, _>>()?;
     let mut into = FileWriter::create(target, &merge::schema(table.table))?;
-    merge::merged(table.table, opened, into_long_buckets, &mut |rows| into.write(rows))?;
+    merge::merged(table.table, opened, into_long_buckets, &mut |batches, places| {
+        into.write_rows(batches, places)
+    })?;
     // The new file is as old as the newest of the merged files, so that merging does not extend the retention.
     let stored_at = files.iter().map(|file| file.written_at).max().unwrap_or(now_ms);
     let merged = into.finish(stored_at)?;

@@ -122,8 +122,13 @@ fn write_all(
         let target =
             FileTarget { disk: &*table.disk, root: &table.root, table: table.table, day, origin: "flushed" };
         let mut file = FileWriter::create(target, &table.table.schema())?;
-        for begin in rows.clone().step_by(at_once) {
-            file.write(&sorted.gather(begin..rows.end.min(begin.saturating_add(at_once)))?)?;
+        match sorted.sums(rows.clone())? {
+            Some(sums) => file.write(&sums)?,
+            None => {
+                for places in sorted.places(rows).chunks(at_once) {
+                    file.write_rows(sorted.batches(), places)?;
+                }
+            }
         }
         files.push(file.finish(now_ms)?);
     }

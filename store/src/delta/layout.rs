@@ -28,6 +28,18 @@ pub struct Layout {
     pub sums: bool,
 }
 
+impl Layout {
+    /// Returns true if rows are sorted by time first. In all other orders, the time comes last.
+    pub(super) fn is_time_first(&self) -> bool {
+        self.order.first() == Some(&self.time)
+    }
+
+    /// Returns the columns of the sort order in front of the time if that comes last, and otherwise all of them.
+    pub(super) fn group(&self) -> &'static [&'static str] {
+        if self.is_time_first() { self.order } else { &self.order[..self.order.len() - 1] }
+    }
+}
+
 /// Returns the layout of a table on disk.
 #[must_use]
 pub const fn of(table: Table) -> &'static Layout {
@@ -168,7 +180,8 @@ mod tests {
             for name in named.into_iter().flatten() {
                 assert!(schema.field_with_name(name).is_ok(), "{} has no column {name}", table.name());
             }
-            assert!(layout.order.contains(&layout.time), "{}", table.name());
+            let is_time_last = layout.order.last() == Some(&layout.time);
+            assert!(is_time_last || layout.is_time_first(), "{}", table.name());
             let rest = schema.fields().iter().filter(|field| !layout.order.contains(&field.name().as_str()));
             for field in rest.filter(|_| layout.sums) {
                 let is_combined = COMBINED.contains(&field.name().as_str());

@@ -6,6 +6,7 @@
 use super::DeltaError;
 use super::files::{DataFile, date_of};
 use super::layout::{self, PARTITION};
+use super::row_group::RowGroup;
 use super::statistics::Statistics;
 use crate::disk::{Disk, DiskFile, DiskRead};
 use crate::schema::Table;
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -23,6 +24,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, SortingColumn};
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::{Path, PathBuf};
@@ -58,7 +60,11 @@ pub(super) struct FileTarget<'p> {
 pub(super) struct FileWriter<'p> {
     target: FileTarget<'p>,
     path: String,
-    writer: ArrowWriter<DiskWriter>,
+    schema: SchemaRef,
+    writer: SerializedFileWriter<DiskWriter>,
+    factory: ArrowRowGroupWriterFactory,
+    /// The row group that is not complete yet.
+    group: Option<RowGroup>,
     is_finished: bool,
 }
 
@@ -87,16 +93,52 @@ impl<'p> FileWriter<'p> {
             .with_skip_arrow_metadata(true);
         let into = DiskWriter { file, bytes: 0 };
         let writer = ArrowWriter::try_new_with_options(into, Arc::clone(schema), options)?;
-        Ok(Self { target, path, writer, is_finished: false })
+        let (writer, factory) = writer.into_serialized_writer()?;
+        Ok(Self {
+            target,
+            path,
+            schema: Arc::clone(schema),
+            writer,
+            factory,
+            group: None,
+            is_finished: false,
+        })
     }
 
-    /// Appends rows, which continue the order.
-    pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), DeltaError> {
-        Ok(self.writer.write(rows)?)
+    /// Appends the rows of a batch, which continue the order.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), DeltaError> {
+        let places: Vec<_> = (0..batch.num_rows()).map(|row| (0, row)).collect();
+        self.write_rows(std::slice::from_ref(batch), &places)
+    }
+
+    /// Appends rows of batches, which continue the order. Each is given as its batch and its row in it.
+    pub(super) fn write_rows(
+        &mut self,
+        batches: &[RecordBatch],
+        mut places: &[(usize, usize)],
+    ) -> Result<(), DeltaError> {
+        while !places.is_empty() {
+            let mut group = match self.group.take() {
+                Some(group) => group,
+                None => RowGroup::new(&self.writer, &self.factory, &self.schema)?,
+            };
+            let (fit, rest) = places.split_at(places.len().min(room(&group)));
+            group.write(batches, fit)?;
+            places = rest;
+            if room(&group) == 0 {
+                group.finish(&mut self.writer)?;
+            } else {
+                self.group = Some(group);
+            }
+        }
+        Ok(())
     }
 
     /// Finishes the file, and makes it durable.
     pub(super) fn finish(mut self, now_ms: i64) -> Result<DataFile, DeltaError> {
+        if let Some(group) = self.group.take() {
+            group.finish(&mut self.writer)?;
+        }
         let footer = self.writer.finish()?;
         let into = self.writer.inner_mut();
         into.file.sync()?;
@@ -112,6 +154,13 @@ impl<'p> FileWriter<'p> {
             statistics: Statistics::of_file(self.target.table, &footer),
         })
     }
+}
+
+/// Returns the number of rows that a row group still takes. Rows are assumed to be as large as those before them.
+fn room(group: &RowGroup) -> usize {
+    let rows = ROW_GROUP_ROWS.saturating_sub(group.rows());
+    let left = ROW_GROUP_BYTES.saturating_sub(group.bytes());
+    if group.rows() == 0 { rows } else { rows.min(left / (group.bytes() / group.rows()).max(1)) }
 }
 
 /// Adapts a file of the disk to `Write`.

@@ -3,6 +3,7 @@
 //! `Bench` is a table with a WAL behind it: records are numbered and kept, as the WAL keeps them, so that after a crash
 //! the rest can be flushed again.
 
+use super::aggregate::order_of;
 use super::files::Files;
 use super::maintenance::{self, MaintenanceResult};
 use super::parquet_file::OpenFile;
@@ -151,6 +152,31 @@ fn rows_of(disk: &dyn Disk, files: &Files) -> BTreeMap<i64, i64> {
         }
     }
     found
+}
+
+/// Checks that all rows of a table's files are in the declared order, in their day, and within the statistics.
+fn is_in_order(disk: &dyn Disk, root: &Path, files: &Files) {
+    let layout = layout::of(files.table);
+    for file in &files.files {
+        let opened = OpenFile::open(disk, &root.join(&file.path), files.table).unwrap();
+        assert!(opened.footer().row_groups()[0].sorting_columns().is_some());
+        assert_eq!(opened.footer().file_metadata().num_rows().unsigned_abs(), file.statistics.num_records);
+        let (low, high) = file.statistics.times(layout.time).unwrap();
+        let mut last: Option<Vec<u8>> = None;
+        for batch in opened.rows(None).unwrap() {
+            let batch = batch.unwrap();
+            let rows = order_of(layout, &batch).unwrap();
+            for row in &rows {
+                assert!(last.as_deref().is_none_or(|last| last <= row.as_ref()));
+                last = Some(row.as_ref().to_vec());
+            }
+            let times = batch.column_by_name(layout.time).unwrap();
+            for time in times.as_primitive::<arrow::datatypes::TimestampMicrosecondType>().values() {
+                assert_eq!(time.div_euclid(DAY), i64::from(file.day));
+                assert!((low..=high).contains(time), "{low} {time} {high}");
+            }
+        }
+    }
 }
 
 /// Returns the rows that a table must have after these rows were flushed.

@@ -1,34 +1,6 @@
 //! Tests of sorting, merging, statistics and days.
 use super::*;
-use crate::delta::aggregate::order_of;
 use proptest::prelude::*;
-
-/// Checks that all rows of a table's files are in the declared order, in their day, and within the statistics.
-fn is_in_order(bench: &Bench) {
-    let files = bench.files();
-    let layout = layout::of(files.table);
-    for file in &files.files {
-        let opened =
-            OpenFile::open(&*bench.table.disk, &Path::new(ROOT).join(&file.path), files.table).unwrap();
-        assert!(opened.footer().row_groups()[0].sorting_columns().is_some());
-        assert_eq!(opened.footer().file_metadata().num_rows().unsigned_abs(), file.statistics.num_records);
-        let (low, high) = file.statistics.times(layout.time).unwrap();
-        let mut last: Option<Vec<u8>> = None;
-        for batch in opened.rows(None).unwrap() {
-            let batch = batch.unwrap();
-            let rows = order_of(layout, &batch).unwrap();
-            for row in &rows {
-                assert!(last.as_deref().is_none_or(|last| last <= row.as_ref()));
-                last = Some(row.as_ref().to_vec());
-            }
-            let times = batch.column_by_name(layout.time).unwrap();
-            for time in times.as_primitive::<arrow::datatypes::TimestampMicrosecondType>().values() {
-                assert_eq!(time.div_euclid(DAY), i64::from(file.day));
-                assert!((low..=high).contains(time), "{low} {time} {high}");
-            }
-        }
-    }
-}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
@@ -56,10 +28,10 @@ proptest! {
             }
         }
         prop_assert_eq!(&bench.rows(), &all);
-        is_in_order(&bench);
+        is_in_order(&*bench.table.disk, Path::new(ROOT), &bench.files());
         while bench.maintenance().unwrap().merged > 0 {}
         prop_assert_eq!(&bench.rows(), &all);
-        is_in_order(&bench);
+        is_in_order(&*bench.table.disk, Path::new(ROOT), &bench.files());
         prop_assert!(bench.files().files.len() <= 7 * 15);
     }
 }
