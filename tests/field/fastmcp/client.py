@@ -32,6 +32,7 @@ async def main():
     async with connect() as client:
         await client.list_tools()
         for call in depot.CALLS:
+            await depot.fit_into_minute(call)
             with contextlib.suppress(Exception):
                 await client.call_tool(call["tool"], depot.arguments(call), timeout=depot.timeout(call))
         # The tool that was given up on ends first.

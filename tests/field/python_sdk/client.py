@@ -36,6 +36,7 @@ async def main():
     async with connect() as client:
         await client.list_tools()
         for call in depot.CALLS:
+            await depot.fit_into_minute(call)
             with contextlib.suppress(MCPError):
                 await client.call_tool(call["tool"], depot.arguments(call), read_timeout_seconds=depot.timeout(call))
         # The tool that was given up on ends first.
