@@ -101,8 +101,11 @@ pub(super) fn score(event: &Event<'_>) -> u8 {
         | u8::from(has_code)
 }
 
+/// Reports whether a text is the name of a class, such as `TimeoutError` or `builtins.KeyError`. A word such as `late`
+/// is a message.
 fn is_name(message: &str) -> bool {
     message.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':'))
+        && message.contains(|c: char| c.is_ascii_uppercase() || matches!(c, '.' | ':'))
 }
 
 impl CallReports {
