@@ -47,7 +47,7 @@ fn the_shells_own_commands_describe_what_there_is() {
         ("\\l", &["faultline | faultline | UTF-8", "(1 row)"]),
         ("\\dn", &["public"]),
         ("\\d", &["public | events", "| table |", "public | errors", "| view"]),
-        ("\\dt", &["events  | table", "codes   | table", "(5 rows)"]),
+        ("\\dt", &["events       | table", "codes        | table", "(6 rows)"]),
         ("\\dt+", &["Every error, warning and audit event"]),
         ("\\dv", &["errors", "warnings"]),
         ("\\dv+", &["view"]),
