@@ -84,7 +84,7 @@ fn check(names: &[Option<String>], is_nullable: bool) {
     let (ours, theirs) = (footer.row_group(0).column(0), of_crate.row_group(0).column(0));
     assert_eq!(ours.statistics(), theirs.statistics());
     assert_eq!(ours.num_values(), theirs.num_values());
-    let pages = footer.offset_index().unwrap()[0][0].page_locations().to_vec();
+    let pages = footer.offset_index().unwrap()[0][0].page_locations().clone();
     let first_rows: Vec<_> =
         pages.iter().map(|page| usize::try_from(page.first_row_index).unwrap()).collect();
     assert_eq!(first_rows, (0..expected.len()).step_by(PAGE_ROWS).collect::<Vec<_>>());
