@@ -325,7 +325,7 @@ fn bad_half_second(round: u32) -> Vec<Value> {
     events.extend(vec![hidden; 20]);
     events.extend([unknown, exhausted(), paused, rejected, warning]);
     // Seldom enough that the denied calls are within the error budget.
-    if round % 12 == 0 {
+    if round.is_multiple_of(12) {
         let dangerous = json!({"code": "PERMISSION_DANGER_LEVEL_DENIED", "message": "Too dangerous",
             "details": {"danger_level": 3}});
         events.extend([untrusted(), failure("deploy", "release", &replayed()["error"])]);
