@@ -37,7 +37,10 @@ def command(setup, variant):
         return [python, HERE / setup / "client.py", variant]
     # Node looks for packages beside the script.
     for script in (HERE / setup).glob("*.mjs"):
-        shutil.copy(script, INSTALLED / setup)
+        # Another variant may be running the same script, so it is replaced as a whole.
+        copy = INSTALLED / setup / f".{script.name}.{os.getpid()}"
+        shutil.copy(script, copy)
+        copy.replace(INSTALLED / setup / script.name)
     return ["node", INSTALLED / setup / "client.mjs", variant]
 
 
