@@ -12,8 +12,9 @@ use std::time::Instant;
 
 const VERSION: &str = "v0.161.0";
 const MODULES: &str = include_str!("collector.yaml");
-/// The contender that the goal of the project refers to.
-pub(crate) const FORWARDING: &str = "Collector `otlp -> batch -> otlp`";
+/// The contender that the goal of the project refers to. By default the exporter compresses what it sends, which costs
+/// more than everything else, so it also runs without.
+pub(crate) const FORWARDING: &str = "Collector `otlp -> batch -> otlp`, uncompressed";
 
 /// A running collector, which ends with the benchmark.
 pub(crate) struct Running(Child);
@@ -30,8 +31,11 @@ pub(crate) fn contenders(folder: &Path) -> anyhow::Result<Vec<Contender>> {
     let Some(program) = program()? else { return Ok(Vec::new()) };
     let (sink, sink_address) = start(&program, folder, "sink", "nop: {}")?;
     let (discarding, discarding_address) = start(&program, folder, "discarding", "nop: {}")?;
-    let exporter = format!("otlp: {{endpoint: '{sink_address}', tls: {{insecure: true}}}}");
-    let (forwarding, forwarding_address) = start(&program, folder, "forwarding", &exporter)?;
+    let exporter =
+        |more: &str| format!("otlp: {{endpoint: '{sink_address}', tls: {{insecure: true}}{more}}}");
+    let (compressing, compressing_address) = start(&program, folder, "compressing", &exporter(""))?;
+    let (forwarding, forwarding_address) =
+        start(&program, folder, "forwarding", &exporter(", compression: none"))?;
     let contender = |name: &str, does, processes: Vec<Running>, address| Contender {
         name: name.to_owned(),
         does,
@@ -46,6 +50,12 @@ pub(crate) fn contenders(folder: &Path) -> anyhow::Result<Vec<Contender>> {
             "decodes and discards",
             vec![discarding],
             discarding_address,
+        ),
+        contender(
+            "Collector `otlp -> batch -> otlp`",
+            "compresses and forwards, stores nothing",
+            vec![compressing],
+            compressing_address,
         ),
         contender(FORWARDING, "forwards, stores nothing", vec![forwarding, sink], forwarding_address),
     ])

@@ -1,8 +1,8 @@
 //! Compares the CPU time that a span costs in Faultline and in the OpenTelemetry Collector, side by side.
 //!
 //! `cargo bench --bench side_by_side [-- SECONDS [ROUNDS]] [--svg FILE]` starts the real `faultline serve`, and the
-//! Collector in two configurations: one that decodes spans and discards them, and one that forwards them to a second
-//! Collector. All of them get the same requests over gRPC: 1000 spans with unique ids, a fifth of them failures, over
+//! Collector in three configurations: one that decodes spans and discards them, and two that forward them to another
+//! Collector, compressed and not. All of them get the same requests over gRPC: 1000 spans with unique ids, a fifth of them failures, over
 //! four connections, as fast as responses arrive. They take turns, and the table has the medians of the rounds. The CPU
 //! time of a round counts until the process is quiet again, so that batches, fsync and Parquet files are part of it.
 //!

@@ -4,9 +4,9 @@ use crate::Contender;
 use std::fmt::Write;
 
 const ROW: usize = 34;
-const LABELS: usize = 270;
+const LABELS: usize = 320;
 const BARS: f64 = 400.0;
-const WIDTH: usize = 760;
+const WIDTH: usize = 800;
 
 /// Returns the plot as an SVG that is readable on light and on dark pages.
 pub(crate) fn svg(contenders: &[Contender]) -> String {

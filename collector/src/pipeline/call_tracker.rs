@@ -151,14 +151,14 @@ pub(super) struct CallTracker<T> {
 
 struct Shard<T> {
     started_at: i64,
-    young: Known<T>,
-    old: Known<T>,
+    young: Generation<T>,
+    old: Generation<T>,
 }
 
 /// A map whose keys are hashes already, so a fast hasher is enough.
 type Keyed<V> = HashMap<u64, V, foldhash::fast::RandomState>;
 
-struct Known<T> {
+struct Generation<T> {
     nodes: Keyed<Node>,
     calls: Keyed<Call<T>>,
     /// The newest failure for each service and message, for reports without a known trace.
@@ -167,13 +167,13 @@ struct Known<T> {
     kept: usize,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for Generation<T> {
     fn default() -> Self {
         Self { nodes: Keyed::default(), calls: Keyed::default(), words: Keyed::default(), kept: 0 }
     }
 }
 
-impl<T> Known<T> {
+impl<T> Generation<T> {
     /// Forgets everything. The memory is kept for the next generation, unless this one hardly used it.
     fn clear(&mut self) {
         if self.nodes.len() < self.nodes.capacity() / 4 {
@@ -190,7 +190,7 @@ impl<T> Known<T> {
 
 impl<T> Default for Shard<T> {
     fn default() -> Self {
-        Self { started_at: 0, young: Known::default(), old: Known::default() }
+        Self { started_at: 0, young: Generation::default(), old: Generation::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Grafana's PostgreSQL data source: the queries that it sends, as it sends them.
 
-use super::wire::{Said, Wire};
+use super::wire::{ServerMessage, Wire};
 use crate::whole_program::http_sql::with_example;
 use crate::whole_program::support::Folder;
 use serde_json::Value;
@@ -31,7 +31,7 @@ fn ask(wire: &mut Wire, sql: &str) -> Vec<Vec<Option<String>>> {
 }
 
 /// Returns the values of a row.
-fn values(row: &Said) -> Vec<Option<String>> {
+fn values(row: &ServerMessage) -> Vec<Option<String>> {
     let mut rest = &row.body[2..];
     let mut values = Vec::new();
     while let Some((length, after)) = rest.split_first_chunk() {

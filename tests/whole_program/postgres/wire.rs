@@ -13,12 +13,12 @@ pub(super) struct Wire(TcpStream);
 
 /// A message of the server: its kind, and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ServerMessage {
     pub(super) kind: u8,
     pub(super) body: Vec<u8>,
 }
 
-impl Said {
+impl ServerMessage {
     /// Returns a field of an error.
     pub(super) fn field(&self, letter: u8) -> Option<String> {
         let fields = self.body.split(|byte| *byte == 0);
@@ -56,13 +56,13 @@ impl Wire {
     }
 
     /// Returns the next message, or `None` when the server has disconnected.
-    pub(super) fn next(&mut self) -> Option<Said> {
+    pub(super) fn next(&mut self) -> Option<ServerMessage> {
         let mut head = [0; 5];
         self.0.read_exact(&mut head).ok()?;
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
         let mut body = vec![0; length - 4];
         self.0.read_exact(&mut body).ok()?;
-        Some(Said { kind: head[0], body })
+        Some(ServerMessage { kind: head[0], body })
     }
 
     /// Reads one byte, as in the response to a request for encryption.
@@ -73,7 +73,7 @@ impl Wire {
     }
 
     /// Returns all messages until the server is ready, or has disconnected.
-    pub(super) fn until_ready(&mut self) -> Vec<Said> {
+    pub(super) fn until_ready(&mut self) -> Vec<ServerMessage> {
         let mut all = Vec::new();
         while let Some(said) = self.next() {
             let is_ready = said.kind == b'Z';

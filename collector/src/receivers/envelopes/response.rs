@@ -14,7 +14,7 @@ pub(super) const EXAMPLE: &str = "send one JSON object a line, as in: curl http:
                                   -H 'Content-Type: application/x-ndjson' --data-binary @replies.ndjson";
 
 #[derive(Serialize)]
-struct Taken<'a> {
+struct EnvelopeResponse<'a> {
     accepted: u64,
     events: u64,
     unrecognized: u64,
@@ -57,7 +57,7 @@ impl<'a> Error<'a> {
 pub(super) fn taken(response: &IngestResponse) -> Response {
     let unreadable =
         (response.accepted == 0 && response.rejected_count > 0).then(|| nothing_readable(response));
-    let body = Taken {
+    let body = EnvelopeResponse {
         accepted: response.accepted,
         events: response.events,
         unrecognized: response.unrecognized,
