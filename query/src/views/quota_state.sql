@@ -18,23 +18,38 @@ WITH said AS (
   FROM events
   WHERE quota_level IS NOT NULL
 ),
-newest AS (
+-- The newest reports are found by their time, so that only they are sorted and not the whole history.
+latest AS (
   SELECT
     service, client, quota_metric,
     max(time) AS observed_at,
-    last_value(quota_level ORDER BY time, quota_current, event_id) AS quota_level,
-    last_value(quota_current ORDER BY time, quota_current, event_id) FILTER (WHERE quota_current IS NOT NULL)
-      AS quota_current,
-    last_value(retry_after_s ORDER BY time, quota_current, event_id) AS retry_after_s,
-    last_value(resets_at ORDER BY time, quota_current, event_id) AS said_resets_at
+    max(CASE WHEN quota_current IS NOT NULL THEN time END) AS measured_at
   FROM said
   GROUP BY service, client, quota_metric
 ),
--- The samples of the last day of each quota, the newest first, each beside the one that came after it.
+newest AS (
+  SELECT
+    said.service, said.client, said.quota_metric,
+    max(said.time) AS observed_at,
+    last_value(said.quota_level ORDER BY said.time, said.quota_current, said.event_id) AS quota_level,
+    last_value(said.quota_current ORDER BY said.time, said.quota_current, said.event_id)
+      FILTER (WHERE said.quota_current IS NOT NULL) AS quota_current,
+    last_value(said.retry_after_s ORDER BY said.time, said.quota_current, said.event_id) AS retry_after_s,
+    last_value(said.resets_at ORDER BY said.time, said.quota_current, said.event_id) AS said_resets_at
+  FROM said
+  JOIN latest
+    ON (said.service IS NOT DISTINCT FROM latest.service)
+    AND (said.client IS NOT DISTINCT FROM latest.client)
+    AND (said.quota_metric IS NOT DISTINCT FROM latest.quota_metric)
+  WHERE said.time = latest.observed_at OR said.time = latest.measured_at
+  GROUP BY said.service, said.client, said.quota_metric
+),
+-- The samples of the last day of each quota, the newest first, each beside the one that came after it. The names are
+-- those of `newest`: a sort keeps all texts of the batches that it is given, and these are few.
 samples AS (
   SELECT
-    said.service, said.client, said.quota_metric, said.time, said.quota_current, said.quota_limit, said.resets_at,
-    said.event_id,
+    newest.service, newest.client, newest.quota_metric,
+    said.time, said.quota_current, said.quota_limit, said.resets_at,
     (arrow_cast(said.time, 'Int64') - arrow_cast(newest.observed_at, 'Int64')) / 1000000.0 AS seconds,
     lag(said.quota_current) OVER later AS later_current,
     lag(said.time) OVER later AS later_time
@@ -45,8 +60,8 @@ samples AS (
     AND (said.quota_metric IS NOT DISTINCT FROM newest.quota_metric)
   WHERE said.time > newest.observed_at - INTERVAL '1 day' AND said.quota_current IS NOT NULL
   WINDOW later AS (
-    PARTITION BY said.service, said.client, said.quota_metric
-    ORDER BY said.time DESC, said.quota_current DESC, said.event_id DESC
+    PARTITION BY newest.service, newest.client, newest.quota_metric
+    ORDER BY said.time DESC, said.quota_current DESC, said.resets_at DESC
   )
 ),
 periods AS (
@@ -54,7 +69,7 @@ periods AS (
     *,
     sum(CASE WHEN quota_current > later_current OR resets_at <= later_time THEN 1 ELSE 0 END) OVER (
       PARTITION BY service, client, quota_metric
-      ORDER BY time DESC, quota_current DESC, event_id DESC
+      ORDER BY time DESC, quota_current DESC, resets_at DESC
     ) AS resets_since
   FROM samples
 ),
