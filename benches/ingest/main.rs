@@ -107,7 +107,8 @@ impl Contender {
         server.stop()?;
         let again = Server::start(&program, &data)?;
         let events = again.count_of_start("stored_events")?;
-        ensure!(events == cases::total_of(&status, "events"), "not every event was read back");
+        let expected = cases::total_of(&status, "received_events");
+        ensure!(events == expected, "{events} events are stored of {expected}");
         report::head(&program);
         cases.iter().for_each(Case::report);
         report::server(&starts, idle, idle_after, &status);
